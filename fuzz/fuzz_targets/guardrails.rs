@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use rialto_guard::{
-    Guards,
-    config::{Check, Guardrail, Target},
+    GuardrailRuleset,
+    config::{CheckDirection, Guardrail, GuardrailCheck},
 };
 use rialto_model::{
     json::Json,
@@ -15,19 +15,22 @@ use rialto_model::{
 };
 
 /// Putting it into shape takes longer than looking through many texts.
-static ALL: LazyLock<Guards> = LazyLock::new(|| {
-    let checks: Vec<_> = ["pii", "prompt-injection", "secrets"].into_iter().filter_map(Check::plain).collect();
+static ALL: LazyLock<GuardrailRuleset> = LazyLock::new(|| {
+    let checks: Vec<_> =
+        ["pii", "prompt-injection", "secrets"].into_iter().filter_map(GuardrailCheck::plain).collect();
     let guardrail = serde_json::from_value(serde_json::json!({ "checks": checks, "action": "redact" }));
-    Guards::compile([&guardrail.expect("a guardrail")]).expect("our own patterns").expect("something to look for")
+    GuardrailRuleset::compile([&guardrail.expect("a guardrail")])
+        .expect("our own patterns")
+        .expect("something to look for")
 });
 
 fuzz_target!(|text: &str| {
     if let Ok(guardrail) = serde_json::from_str::<Guardrail>(text) {
-        let _ = Guards::compile([&guardrail]);
+        let _ = GuardrailRuleset::compile([&guardrail]);
     }
     let mut parts = vec![Part::text(text)];
     parts.extend(Json::parse(text).map(Part::data));
-    let cut = ALL.redact(&parts, &ALL.check(&parts, Target::Input));
+    let cut = ALL.redact(&parts, &ALL.check(&parts, CheckDirection::Input));
     assert_eq!(cut.len(), parts.len());
     for part in &cut {
         if let Content::Data(json) = &part.content {

@@ -32,7 +32,7 @@ use crate::{
     agent_link::AgentLinks,
     arguments::parts_for,
     client::{AgentClient, ExchangeContext, RequestIds},
-    credential::{CredentialResolver, Resolver},
+    credential::{CredentialResolver, SecretResolver},
     event_mapper::EventMapper,
     exchange::Exchange,
 };
@@ -70,7 +70,7 @@ pub struct A2aBackendDeps {
     /// Outbound HTTP client.
     pub fetch: Arc<dyn Fetch>,
     /// Resolver of agents' secrets.
-    pub tokens: Resolver,
+    pub tokens: SecretResolver,
     /// Observer of the dialects that agents turned out to speak.
     pub learned: Arc<dyn Learned>,
     /// Clock for request ids.

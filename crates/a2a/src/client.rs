@@ -189,7 +189,7 @@ impl AgentClient {
         route: &AgentEndpoint,
         request: &A2aRequest,
         shown: Option<&RequestAuth>,
-    ) -> Result<(fetch::Response, Id), AgentError> {
+    ) -> Result<(fetch::FetchResponse, Id), AgentError> {
         let mut retry = RequestRetry::new(pair, &self.config);
         loop {
             let outcome = self.send(pair, route, request, shown).await;
@@ -209,7 +209,7 @@ impl AgentClient {
         route: &AgentEndpoint,
         request: &A2aRequest,
         shown: Option<&RequestAuth>,
-    ) -> Result<(fetch::Response, Id), AgentError> {
+    ) -> Result<(fetch::FetchResponse, Id), AgentError> {
         let id = Id::from(self.ids.fresh());
         let mut message = self.write(&pair.agent, route, (request, &id), shown)?;
         if let Some(trace) = &pair.trace {
@@ -258,7 +258,7 @@ impl AgentClient {
         route: &AgentEndpoint,
         (request, id): (&A2aRequest, &Id),
         shown: Option<&RequestAuth>,
-    ) -> Result<fetch::Request, AgentError> {
+    ) -> Result<fetch::FetchRequest, AgentError> {
         let (method, uri, body) = match route.carrier {
             Carrier::Rpc => {
                 let body = rpc::encode_bytes(route.wire, id, request);
@@ -285,7 +285,7 @@ impl AgentClient {
         } else if method == Method::POST {
             headers.insert(header::CONTENT_TYPE, JSON);
         }
-        let mut message = fetch::Request {
+        let mut message = fetch::FetchRequest {
             method,
             uri,
             headers,
@@ -453,7 +453,7 @@ pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
 
 /// Decodes an agent's response.
 async fn read(
-    answer: fetch::Response,
+    answer: fetch::FetchResponse,
     pair: &ExchangeContext,
     route: &AgentEndpoint,
     sent: SentRequest,
@@ -479,7 +479,7 @@ async fn read(
 }
 
 async fn hear_grpc(
-    answer: fetch::Response,
+    answer: fetch::FetchResponse,
     pair: &ExchangeContext,
     route: &AgentEndpoint,
     operation: A2aOperation,

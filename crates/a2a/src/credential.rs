@@ -27,12 +27,12 @@ pub(crate) use self::{
 };
 use crate::endpoints::may_see;
 
-pub use rialto_edge::settings::Resolver;
+pub use rialto_edge::secret_templates::SecretResolver;
 
 /// Resolves credentials to request authentication.
 #[derive(Clone)]
 pub(crate) struct CredentialResolver {
-    resolve: Resolver,
+    resolve: SecretResolver,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct CredentialTarget<'a> {
 pub fn resolver(
     env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     store: impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync + 'static,
-) -> Resolver {
+) -> SecretResolver {
     Arc::new(move |source| match source {
         Source::Held(secret) => {
             let why = "the agent's token is empty: load the agent again with a token";
@@ -94,7 +94,7 @@ pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result
 // === impl CredentialResolver ===
 
 impl CredentialResolver {
-    pub(crate) const fn new(resolve: Resolver, fetch: Arc<dyn Fetch>) -> Self {
+    pub(crate) const fn new(resolve: SecretResolver, fetch: Arc<dyn Fetch>) -> Self {
         Self { resolve, fetch }
     }
 

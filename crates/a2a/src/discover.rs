@@ -17,7 +17,7 @@ use rialto_a2a_wire::{
 };
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{
@@ -30,7 +30,7 @@ use rialto_model::{
 use tokio::time::Instant;
 
 use crate::{
-    credential::{CredentialResolver as Secrets, CredentialTarget, RequestAuth, Resolver},
+    credential::{CredentialResolver as Secrets, CredentialTarget, RequestAuth, SecretResolver},
     endpoints::{Carrier, routes},
     extended_card::{self, Extended},
     instance::Instance,
@@ -62,7 +62,7 @@ struct CardSearch<'a> {
 impl Discoverer {
     /// Creates a discoverer that fetches with `fetch` and resolves credentials with `tokens`. With `keys`, the signature of a signed
     /// card must be valid; without any, signatures are recorded but not checked.
-    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: VerificationKeys) -> Self {
+    pub fn new(fetch: Arc<dyn Fetch>, tokens: SecretResolver, keys: VerificationKeys) -> Self {
         Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys, instance: None }
     }
 
@@ -144,8 +144,8 @@ impl CardSearch<'_> {
         url: &str,
         uri: Uri,
         shown: Option<&RequestAuth>,
-    ) -> Result<Response, DiscoveryError> {
-        let mut request = Request::new(Method::GET, uri);
+    ) -> Result<FetchResponse, DiscoveryError> {
+        let mut request = FetchRequest::new(Method::GET, uri);
         self.limit(&mut request);
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         // The public card may be unchanged while the extended one has changed.
@@ -171,7 +171,7 @@ impl CardSearch<'_> {
         if self.place.allow_private { Reach::Private } else { Reach::Public }
     }
 
-    async fn read(&self, url: String, path: &str, answer: Response) -> Result<Fetched, DiscoveryError> {
+    async fn read(&self, url: String, path: &str, answer: FetchResponse) -> Result<Fetched, DiscoveryError> {
         let etag = answer.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         let body = answer.body.read().await.map_err(|error| self.trouble(&url, &error))?;
         let invalid = |reason| DiscoveryError::Invalid { url: url.clone(), reason };
@@ -247,7 +247,12 @@ impl CardSearch<'_> {
         Ok(None)
     }
 
-    async fn ask_extended(&self, carrier: Carrier, mut request: Request, shown: &RequestAuth) -> Extended {
+    async fn ask_extended(
+        &self,
+        carrier: Carrier,
+        mut request: FetchRequest,
+        shown: &RequestAuth,
+    ) -> Extended {
         self.limit(&mut request);
         if shown.put(&mut request).is_err() {
             return Extended::Refused;
@@ -261,7 +266,7 @@ impl CardSearch<'_> {
     }
 
     /// Applies the limits of this search to a request.
-    fn limit(&self, request: &mut Request) {
+    fn limit(&self, request: &mut FetchRequest) {
         request.reach = self.reach();
         request.limit = Some(MAX_CARD_BYTES);
         let left = self.until.saturating_duration_since(Instant::now());

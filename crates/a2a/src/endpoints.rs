@@ -6,7 +6,7 @@
 
 use http::{StatusCode, Uri};
 use rialto_a2a_wire::wire::Wire;
-use rialto_edge::fetch::Response;
+use rialto_edge::fetch::FetchResponse;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
@@ -106,7 +106,7 @@ impl AgentEndpoint {
     }
 
     /// HTTP status of the exchange, as far as a response's headers tell.
-    pub(crate) fn status(&self, answer: &Response) -> StatusCode {
+    pub(crate) fn status(&self, answer: &FetchResponse) -> StatusCode {
         match self.carrier {
             Carrier::Rpc | Carrier::Rest => answer.status,
             Carrier::Grpc => grpc::http_status(answer),

@@ -59,7 +59,7 @@ impl AgentError {
         let failure = Failure::new(kind, message);
         let is_broken = matches!(error, FetchError::Broken(_));
         let failure = match error {
-            error if error.surely_not_sent() => failure.not_sent(),
+            error if error.is_surely_not_sent() => failure.not_sent(),
             FetchError::Broken(_) => failure.with_data(Json::of(&json!({ "broken": true }))),
             _ => failure,
         };

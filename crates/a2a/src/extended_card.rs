@@ -33,19 +33,19 @@ pub(crate) fn is_wanted(place: &Place) -> bool {
 }
 
 /// Request for the extended card over one interface; none if the dialect has no such request.
-pub(crate) fn request(route: &AgentEndpoint) -> Option<fetch::Request> {
+pub(crate) fn request(route: &AgentEndpoint) -> Option<fetch::FetchRequest> {
     let asked =
         A2aRequest::ExtendedCard(ExtendedCard { tenant: route.tenant.clone(), ..ExtendedCard::default() });
     let mut request = match route.carrier {
         Carrier::Rpc => {
             let body = rpc::encode_bytes(route.wire, &Id::from(1), &asked).ok()?;
-            let mut request = fetch::Request::new(Method::POST, route.uri.clone());
+            let mut request = fetch::FetchRequest::new(Method::POST, route.uri.clone());
             request.body = Bytes::from(body);
             request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
         }
         Carrier::Rest => {
             let call = rest::encode(route.wire, &asked).ok()?;
-            fetch::Request::new(Method::GET, format!("{}{}", route.base, call.path).parse().ok()?)
+            fetch::FetchRequest::new(Method::GET, format!("{}{}", route.base, call.path).parse().ok()?)
         }
         Carrier::Grpc => return None,
     };
@@ -57,9 +57,9 @@ pub(crate) fn request(route: &AgentEndpoint) -> Option<fetch::Request> {
 }
 
 /// Request in 0.2: a path below the base URL, over plain HTTP.
-pub(crate) fn oldest(base: &str) -> Option<fetch::Request> {
+pub(crate) fn oldest(base: &str) -> Option<fetch::FetchRequest> {
     let uri: Uri = format!("{}/agent/authenticatedExtendedCard", base.trim_end_matches('/')).parse().ok()?;
-    let request = fetch::Request::new(Method::GET, uri);
+    let request = fetch::FetchRequest::new(Method::GET, uri);
     Some(request.header(header::ACCEPT, HeaderValue::from_static("application/json")))
 }
 

@@ -18,7 +18,7 @@ use rialto_a2a_wire::{
     task::{SendAnswer, StreamEvent},
     wire::Wire,
 };
-use rialto_edge::fetch::{Body, FetchError, Response};
+use rialto_edge::fetch::{FetchBody, FetchError, FetchResponse};
 
 use crate::{
     credential::RequestAuth,
@@ -34,7 +34,7 @@ const MAX_TIMEOUT_MS: u128 = 99_999_999;
 
 /// Messages of a response, and its status.
 pub(crate) struct GrpcMessages {
-    body: Body,
+    body: FetchBody,
     frames: Frames,
     wire: Wire,
     operation: A2aOperation,
@@ -55,7 +55,7 @@ pub(crate) fn put_headers(headers: &mut HeaderMap, operation: A2aOperation, pati
 }
 
 /// HTTP status equivalent to a response's headers, to detect errors.
-pub(crate) fn http_status(answer: &Response) -> StatusCode {
+pub(crate) fn http_status(answer: &FetchResponse) -> StatusCode {
     match GrpcStatus::read(&answer.headers).map(|status| status.number) {
         Some(GrpcStatus::UNAUTHENTICATED) => StatusCode::UNAUTHORIZED,
         Some(GrpcStatus::PERMISSION_DENIED) => StatusCode::FORBIDDEN,
@@ -65,7 +65,7 @@ pub(crate) fn http_status(answer: &Response) -> StatusCode {
 
 /// Opens a response: messages follow, or the headers hold an error.
 pub(crate) async fn open(
-    answer: Response,
+    answer: FetchResponse,
     wire: Wire,
     operation: A2aOperation,
     login: AuthSent<'_>,

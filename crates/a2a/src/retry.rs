@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use jiff::Timestamp;
-use rialto_edge::fetch::Response;
+use rialto_edge::fetch::FetchResponse;
 use rialto_model::failure::Kind;
 
 use crate::{backend::Config, client::ExchangeContext, error::AgentError, retry_after};
@@ -35,7 +35,7 @@ impl<'a> RequestRetry<'a> {
     }
 
     /// Pause before the request is sent again after this answer, if it is.
-    pub(crate) fn next_after_answer(&mut self, answer: &Response, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn next_after_answer(&mut self, answer: &FetchResponse, now: Timestamp) -> Option<Duration> {
         if let Some(wait) = retry_after::read(answer, now) {
             // Many calls may have received the same pause.
             let spread = Duration::from_millis(rand::random_range(0..100));

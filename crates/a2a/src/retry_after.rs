@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use http::{StatusCode, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
-use rialto_edge::fetch::Response;
+use rialto_edge::fetch::FetchResponse;
 
 /// Maximum wait that is passed on.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Pause that the agent requests in a rejection.
-pub(crate) fn read(answer: &Response, now: Timestamp) -> Option<Duration> {
+pub(crate) fn read(answer: &FetchResponse, now: Timestamp) -> Option<Duration> {
     if !matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn asked(status: u16, text: &'static str) -> Option<u64> {
-        let answer = Response::fixed(StatusCode::from_u16(status).unwrap(), "");
+        let answer = FetchResponse::fixed(StatusCode::from_u16(status).unwrap(), "");
         let answer = answer.header(header::RETRY_AFTER, HeaderValue::from_static(text));
         let now = "2026-11-18T08:00:00Z".parse().unwrap();
         read(&answer, now).map(seconds)

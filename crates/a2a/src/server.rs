@@ -30,7 +30,7 @@ use axum::{
     Router,
     routing::{any, get, post},
 };
-use rialto_edge::{fetch::Fetch, site::Site};
+use rialto_edge::{fetch::Fetch, public_url::PublicUrl};
 use rialto_engine::Engine;
 use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,7 @@ pub struct A2aServer(Arc<Service>);
 
 impl A2aServer {
     /// Creates a server for `engine` whose public URL is `site`.
-    pub fn new(engine: Engine, config: Config, site: Site) -> Self {
+    pub fn new(engine: Engine, config: Config, site: PublicUrl) -> Self {
         Self(Arc::new(Service::new(engine, config, site)))
     }
 

@@ -10,7 +10,7 @@ use rialto_a2a_wire::{
     task::StreamEvent,
     wire::Wire,
 };
-use rialto_edge::fetch::Body;
+use rialto_edge::fetch::FetchBody;
 use rialto_model::failure::Kind;
 
 use crate::{
@@ -39,7 +39,7 @@ enum EventSource {
 
 /// Incoming server-sent events.
 struct SseLines {
-    body: Body,
+    body: FetchBody,
     parser: SseParser,
     ready: VecDeque<sse::SseEvent>,
     carrier: Carrier,
@@ -52,7 +52,12 @@ struct SseLines {
 // === impl AgentEvents ===
 
 impl AgentEvents {
-    pub(crate) fn new(body: Body, route: &AgentEndpoint, id: Id, shown: Option<Arc<RequestAuth>>) -> Self {
+    pub(crate) fn new(
+        body: FetchBody,
+        route: &AgentEndpoint,
+        id: Id,
+        shown: Option<Arc<RequestAuth>>,
+    ) -> Self {
         let lines = SseLines {
             parser: SseParser::new(body.limit()),
             body,

@@ -1,27 +1,27 @@
-//! Files that an agent has from us: below its folder, and only where that is configured.
+//! File access of agents: below their folder, and only where it is configured.
 
 use std::path::{Component, Path, PathBuf};
 
 use rialto_model::deployed::Files;
 
-/// The largest file that is handed over or taken.
-const LARGEST: u64 = 4 * 1024 * 1024;
+/// Maximum bytes of a file that is read or written.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Reads a text, all of it or some lines.
+/// Reads a text file, or some of its lines.
 pub(crate) async fn read(
     folder: &Path,
-    may: Files,
+    access: Files,
     path: &Path,
     from: Option<u32>,
     lines: Option<u32>,
 ) -> Result<String, String> {
-    if may == Files::None {
+    if access == Files::None {
         return Err("files are not handed out here".to_owned());
     }
-    let path = below(folder, path)?;
+    let path = resolve_below(folder, path)?;
     let size = tokio::fs::metadata(&path).await.map_err(|error| error.to_string())?.len();
-    if size > LARGEST {
-        return Err(format!("it has {size} bytes, and at most {LARGEST} are handed out"));
+    if size > MAX_FILE_BYTES {
+        return Err(format!("it has {size} bytes, and at most {MAX_FILE_BYTES} are handed out"));
     }
     let text = tokio::fs::read_to_string(&path).await.map_err(|error| error.to_string())?;
     if from.is_none() && lines.is_none() {
@@ -32,33 +32,33 @@ pub(crate) async fn read(
     Ok(text.lines().skip(skip).take(take).collect::<Vec<_>>().join("\n"))
 }
 
-/// Writes a text.
-pub(crate) async fn write(folder: &Path, may: Files, path: &Path, text: &str) -> Result<(), String> {
-    if may != Files::Write {
+/// Writes a text file.
+pub(crate) async fn write(folder: &Path, access: Files, path: &Path, text: &str) -> Result<(), String> {
+    if access != Files::Write {
         return Err("files are not written here".to_owned());
     }
-    if text.len() as u64 > LARGEST {
-        return Err(format!("it has {} bytes, and at most {LARGEST} are taken", text.len()));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(format!("it has {} bytes, and at most {MAX_FILE_BYTES} are taken", text.len()));
     }
-    tokio::fs::write(below(folder, path)?, text).await.map_err(|error| error.to_string())
+    tokio::fs::write(resolve_below(folder, path)?, text).await.map_err(|error| error.to_string())
 }
 
-/// The same path, if it is below the folder whatever its links lead to.
-fn below(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+/// Resolves a path; fails if it is not below the folder, links included.
+fn resolve_below(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     let outside = || format!("{} is not below {}", path.display(), folder.display());
     if path.components().any(|part| part == Component::ParentDir) {
         return Err(outside());
     }
     let folder = folder.canonicalize().map_err(|error| error.to_string())?;
-    let wanted = folder.join(path);
+    let joined = folder.join(path);
     // A file that is about to be made has no place of its own yet: its folder has.
-    let real = match wanted.canonicalize() {
+    let real = match joined.canonicalize() {
         Ok(real) => real,
-        Err(_) if wanted.symlink_metadata().is_ok() => return Err(outside()),
+        Err(_) if joined.symlink_metadata().is_ok() => return Err(outside()),
         Err(_) => {
-            let parent = wanted.parent().ok_or_else(outside)?;
+            let parent = joined.parent().ok_or_else(outside)?;
             let parent = parent.canonicalize().map_err(|error| error.to_string())?;
-            parent.join(wanted.file_name().ok_or_else(outside)?)
+            parent.join(joined.file_name().ok_or_else(outside)?)
         }
     };
     if real.starts_with(&folder) { Ok(real) } else { Err(outside()) }

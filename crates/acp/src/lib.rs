@@ -1,17 +1,17 @@
-//! Coding agents on this machine, prompted over the Agent Client Protocol.
+//! Coding agents on this machine, over the Agent Client Protocol.
 //!
-//! A row of the registry is one program, started when it is first needed and again when it has died. A conversation is a session
-//! of that program, a task is one turn in it. What the agent says while it works becomes events; what it wants to do and must
-//! ask for waits for approval like anything else, and the turn goes on when that is decided.
+//! A registry row is one program, started when it is first needed and restarted when it has ended. A conversation is a session of that
+//! program, a task is one turn in it. Updates of the agent become events; its permission requests become approvals, and the turn resumes
+//! with the decision.
 //!
-//! This is the only crate that names `agent-client-protocol`.
+//! This is the only crate that uses `agent-client-protocol`.
 
-mod blocks;
+pub mod backend;
+mod connection;
+mod content_blocks;
 mod files;
-mod line;
-mod link;
-pub mod peer;
+mod supervisor;
 mod turn;
 mod updates;
 
-pub use peer::AcpPeer;
+pub use backend::AcpBackend;

@@ -1,4 +1,4 @@
-//! One turn of an agent: a task, from its prompt to its end.
+//! Turn of an agent: a task, from its prompt to its end.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -18,68 +18,68 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    link::{Heard, Link, Taken},
-    updates::Output,
+    connection::{AgentConnection, ClaimedSession, TurnMessage},
+    updates::TurnOutput,
 };
 
-/// A turn under way. It is called off when it is dropped before its end.
-pub(crate) struct Turn {
-    /// What we call it, for the engine.
+/// Turn in progress. It is cancelled when it is dropped before its end.
+pub(crate) struct AgentTurn {
+    /// Its id, for the engine.
     pub(crate) id: String,
-    pub(crate) link: Arc<Link>,
-    taken: Taken,
-    output: Option<Output>,
-    pending: Option<Pending>,
-    /// Told when it is over.
-    pub(crate) over: CancellationToken,
+    pub(crate) connection: Arc<AgentConnection>,
+    claimed: ClaimedSession,
+    output: Option<TurnOutput>,
+    pending: Option<PendingPermission>,
+    /// Cancelled when it is over.
+    pub(crate) ended: CancellationToken,
 }
 
-/// A wish that nobody has decided about yet.
-struct Pending {
-    wish: Box<RequestPermissionRequest>,
+/// Permission request without a decision.
+struct PendingPermission {
+    request: Box<RequestPermissionRequest>,
     responder: Responder<RequestPermissionResponse>,
 }
 
-/// What there is to tell of a turn.
-pub(crate) enum News {
-    /// It goes on.
+/// Update of a turn.
+pub(crate) enum TurnUpdate {
+    /// Events of the turn.
     Events(Vec<Event>),
-    /// The agent wants to use this tool with these arguments.
-    Wish(String, Json),
-    /// It is over.
+    /// Permission request for a tool, with its arguments.
+    Permission(String, Json),
+    /// Last events of the turn.
     End(Vec<Event>),
 }
 
-// === impl Turn ===
+// === impl AgentTurn ===
 
-impl Turn {
-    pub(crate) fn new(id: String, link: Arc<Link>, taken: Taken) -> Self {
-        let (output, over) = (Some(Output::default()), CancellationToken::new());
-        Self { id, link, taken, output, pending: None, over }
+impl AgentTurn {
+    pub(crate) fn new(id: String, connection: Arc<AgentConnection>, claimed: ClaimedSession) -> Self {
+        let (output, ended) = (Some(TurnOutput::default()), CancellationToken::new());
+        Self { id, connection, claimed, output, pending: None, ended }
     }
 
     pub(crate) const fn session(&self) -> &SessionId {
-        &self.taken.session
+        &self.claimed.session
     }
 
-    /// Waits for something to tell.
-    pub(crate) async fn news(&mut self) -> News {
+    /// Waits for the next update.
+    pub(crate) async fn next_update(&mut self) -> TurnUpdate {
         loop {
-            match self.taken.heard.recv().await {
-                Some(Heard::Update(update)) => {
-                    let events = self.output.as_mut().map_or_else(Vec::new, |output| output.hear(*update));
+            match self.claimed.messages.recv().await {
+                Some(TurnMessage::Update(update)) => {
+                    let events = self.output.as_mut().map_or_else(Vec::new, |output| output.apply(*update));
                     if !events.is_empty() {
-                        return News::Events(events);
+                        return TurnUpdate::Events(events);
                     }
                 }
-                Some(Heard::Permission(wish, responder)) => {
-                    let (tool, args) = wanted(&wish);
-                    self.pending = Some(Pending { wish, responder });
-                    return News::Wish(tool, args);
+                Some(TurnMessage::Permission(request, responder)) => {
+                    let (tool, args) = requested_tool(&request);
+                    self.pending = Some(PendingPermission { request, responder });
+                    return TurnUpdate::Permission(tool, args);
                 }
-                Some(Heard::Ended(ended)) => return News::End(self.end(ended)),
+                Some(TurnMessage::Ended(result)) => return TurnUpdate::End(self.end(result)),
                 None => {
-                    return News::End(
+                    return TurnUpdate::End(
                         self.end(Err(Failure::new(Kind::PeerFailed, "the agent's session is gone"))),
                     );
                 }
@@ -87,56 +87,56 @@ impl Turn {
         }
     }
 
-    fn end(&mut self, ended: Result<StopReason, Failure>) -> Vec<Event> {
+    fn end(&mut self, result: Result<StopReason, Failure>) -> Vec<Event> {
         let Some(output) = self.output.take() else { return Vec::new() };
-        if self.taken.is_full.load(Ordering::Relaxed) {
+        if self.claimed.is_full.load(Ordering::Relaxed) {
             let message =
                 "the agent said more than could be kept while its task waited, so its answer is not whole";
             return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];
         }
-        output.end(ended)
+        output.end(result)
     }
 
-    /// Answers the wish that is pending, with the option that comes closest: this once, before always.
+    /// Answers the pending request with the closest option: once before always.
     pub(crate) fn decide(&mut self, approved: bool) {
-        let Some(Pending { wish, responder }) = self.pending.take() else { return };
+        let Some(PendingPermission { request, responder }) = self.pending.take() else { return };
         let kinds = if approved {
             [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]
         } else {
             [PermissionOptionKind::RejectOnce, PermissionOptionKind::RejectAlways]
         };
-        let option = kinds.iter().find_map(|kind| wish.options.iter().find(|option| option.kind == *kind));
+        let option = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
         let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
             RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
         });
         if let Err(error) = responder.respond(RequestPermissionResponse::new(outcome)) {
-            tracing::debug!("a decision could not be told to an agent: {error}");
+            tracing::debug!("a decision could not be sent to an agent: {error}");
         }
     }
 }
 
-impl Drop for Turn {
+impl Drop for AgentTurn {
     fn drop(&mut self) {
         if self.output.is_some() {
-            self.link.cancel(self.session());
+            self.connection.cancel(self.session());
         }
-        if let Some(Pending { responder, .. }) = self.pending.take() {
+        if let Some(PendingPermission { responder, .. }) = self.pending.take() {
             let _ = responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
         }
-        self.link.free(self.session());
-        self.over.cancel();
+        self.connection.release(self.session());
+        self.ended.cancel();
     }
 }
 
-/// The tool that an agent wants to use, and what it would be given.
-fn wanted(wish: &RequestPermissionRequest) -> (String, Json) {
-    let call = &wish.tool_call;
+/// Tool that an agent wants to use, and its arguments.
+fn requested_tool(request: &RequestPermissionRequest) -> (String, Json) {
+    let call = &request.tool_call;
     let fields = &call.fields;
     let title = fields.title.clone().or_else(|| fields.name.clone());
     let title = title.unwrap_or_else(|| call.tool_call_id.to_string());
     let args = match &fields.raw_input {
         Some(input) if *input != Value::Null => input.clone(),
-        // Without arguments the rest of what it says about it is what there is to judge by.
+        // Without arguments the other fields are the basis of a decision.
         _ => json!({ "kind": fields.kind, "content": fields.content, "locations": fields.locations }),
     };
     (title, Json::of(&args))

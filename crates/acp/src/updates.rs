@@ -1,7 +1,7 @@
-//! What an agent says while it works, as events.
+//! Updates of an agent as events.
 //!
-//! Its answer is one artifact that grows, and is told whole at the end. Thoughts, tools and plans are progress, with the facts
-//! under `rialto/acp`; what tools are given is left out, because it may be secret.
+//! Its answer is one artifact that grows, and is sent whole at the end. Thoughts, tools and plans are progress, with details under
+//! `rialto/acp`; arguments of tools are left out, because they may be secret.
 
 use agent_client_protocol::v1::schema::{
     ContentBlock, EmbeddedResourceResource, Plan, SessionUpdate, StopReason, ToolCall, ToolCallUpdate,
@@ -15,53 +15,53 @@ use rialto_model::{
 };
 use serde_json::{Value, json};
 
-/// Thoughts are told when there is so much of them, or when something else happens.
-const THOUGHT: usize = 500;
+/// Maximum bytes of a buffered thought; it is sent when it is longer, or when something else happens.
+const MAX_THOUGHT_BYTES: usize = 500;
 
-/// An answer that is longer than this is not kept whole.
-const LONGEST: usize = 16 * 1024 * 1024;
+/// Maximum bytes of an answer.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// What was said in a turn so far.
+/// Output of a turn so far.
 #[derive(Default)]
-pub(crate) struct Output {
-    /// The answer, text that came in pieces joined.
+pub(crate) struct TurnOutput {
+    /// Parts of the answer; consecutive text is joined.
     parts: Vec<Part>,
     bytes: usize,
     thought: String,
 }
 
-// === impl Output ===
+// === impl TurnOutput ===
 
-impl Output {
-    /// What an update says.
-    pub(crate) fn hear(&mut self, update: SessionUpdate) -> Vec<Event> {
+impl TurnOutput {
+    /// Events of an update.
+    pub(crate) fn apply(&mut self, update: SessionUpdate) -> Vec<Event> {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
-                let mut events = self.thought();
-                events.extend(self.piece(part_of(chunk.content)));
+                let mut events = self.flush_thought();
+                events.extend(self.append_part(part_from_block(chunk.content)));
                 events
             }
             SessionUpdate::AgentThoughtChunk(chunk) => {
                 if let ContentBlock::Text(text) = chunk.content {
                     self.thought.push_str(&text.text);
                 }
-                if self.thought.len() > THOUGHT { self.thought() } else { Vec::new() }
+                if self.thought.len() > MAX_THOUGHT_BYTES { self.flush_thought() } else { Vec::new() }
             }
-            SessionUpdate::ToolCall(call) => self.with_thought(tool(&call)),
+            SessionUpdate::ToolCall(call) => self.with_thought(tool_event(&call)),
             SessionUpdate::ToolCallUpdate(update) => {
-                let told = tool_update(&update);
-                told.map_or_else(Vec::new, |event| self.with_thought(event))
+                let event = tool_update_event(&update);
+                event.map_or_else(Vec::new, |event| self.with_thought(event))
             }
-            SessionUpdate::Plan(plan) => self.with_thought(planned(&plan)),
-            // What else there is concerns whoever sits at an editor.
+            SessionUpdate::Plan(plan) => self.with_thought(plan_event(&plan)),
+            // Other updates are for people at an editor.
             _ => Vec::new(),
         }
     }
 
-    /// How a turn ended.
+    /// Events at the end of a turn.
     pub(crate) fn end(mut self, ended: Result<StopReason, Failure>) -> Vec<Event> {
-        let mut events = self.thought();
-        let is_long = self.bytes > LONGEST;
+        let mut events = self.flush_thought();
+        let is_long = self.bytes > MAX_ANSWER_BYTES;
         if !self.parts.is_empty() {
             let artifact = artifact(std::mem::take(&mut self.parts));
             events.push(Event::Artifact { artifact, append: false, last: true, aside: Aside::default() });
@@ -71,20 +71,20 @@ impl Output {
             _ if is_long => failed("the agent said more than 16 MiB; what came after that is lost"),
             Ok(StopReason::EndTurn) => Event::Finished { message: None, aside: Aside::default() },
             Ok(StopReason::Cancelled) => Event::Canceled { message: None, aside: Aside::default() },
-            Ok(StopReason::Refusal) => failed("the agent refused to go on"),
+            Ok(StopReason::Refusal) => failed("the agent refused to continue"),
             Ok(StopReason::MaxTokens) => failed("the agent stopped: it has used all tokens that it may"),
             Ok(StopReason::MaxTurnRequests) => {
                 failed("the agent stopped: it has asked its model as often as it may in one turn")
             }
-            Ok(other) => failed(&format!("the agent stopped for a reason that nobody here knows: {other:?}")),
+            Ok(other) => failed(&format!("the agent stopped for an unknown reason: {other:?}")),
             Err(failure) => Event::failed(failure),
         });
         events
     }
 
-    fn piece(&mut self, part: Part) -> Option<Event> {
+    fn append_part(&mut self, part: Part) -> Option<Event> {
         self.bytes += size(&part);
-        if self.bytes > LONGEST {
+        if self.bytes > MAX_ANSWER_BYTES {
             return None;
         }
         let is_first = self.parts.is_empty();
@@ -97,12 +97,12 @@ impl Output {
     }
 
     fn with_thought(&mut self, event: Event) -> Vec<Event> {
-        let mut events = self.thought();
+        let mut events = self.flush_thought();
         events.push(event);
         events
     }
 
-    fn thought(&mut self) -> Vec<Event> {
+    fn flush_thought(&mut self) -> Vec<Event> {
         let thought = std::mem::take(&mut self.thought);
         if thought.trim().is_empty() {
             return Vec::new();
@@ -115,7 +115,7 @@ fn artifact(parts: Vec<Part>) -> Artifact {
     Artifact { name: Some("response".to_owned()), ..Artifact::new("response", parts) }
 }
 
-fn tool(call: &ToolCall) -> Event {
+fn tool_event(call: &ToolCall) -> Event {
     let facts = json!({
         "kind": "toolCall",
         "id": call.tool_call_id,
@@ -123,10 +123,10 @@ fn tool(call: &ToolCall) -> Event {
         "tool": call.kind,
         "status": call.status,
     });
-    progress(format!("{} ({})", call.title, word(&json!(call.status))), &facts)
+    progress(format!("{} ({})", call.title, status_text(&json!(call.status))), &facts)
 }
 
-fn tool_update(update: &ToolCallUpdate) -> Option<Event> {
+fn tool_update_event(update: &ToolCallUpdate) -> Option<Event> {
     let fields = &update.fields;
     let status = fields.status?;
     let title = fields.title.clone().unwrap_or_else(|| update.tool_call_id.to_string());
@@ -137,19 +137,19 @@ fn tool_update(update: &ToolCallUpdate) -> Option<Event> {
         "tool": fields.kind,
         "status": status,
     });
-    Some(progress(format!("{title} ({})", word(&json!(status))), &facts))
+    Some(progress(format!("{title} ({})", status_text(&json!(status))), &facts))
 }
 
-fn planned(plan: &Plan) -> Event {
+fn plan_event(plan: &Plan) -> Event {
     let lines: Vec<String> = plan
         .entries
         .iter()
-        .map(|entry| format!("- {} ({})", entry.content, word(&json!(entry.status))))
+        .map(|entry| format!("- {} ({})", entry.content, status_text(&json!(entry.status))))
         .collect();
     progress(lines.join("\n"), &json!({ "kind": "plan", "entries": plan.entries }))
 }
 
-fn word(value: &Value) -> String {
+fn status_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().replace('_', " ")
 }
 
@@ -159,7 +159,7 @@ fn progress(words: String, facts: &Value) -> Event {
     Event::Progress { working: true, message: Some(message), aside: Aside { metadata, ..Aside::default() } }
 }
 
-fn part_of(block: ContentBlock) -> Part {
+fn part_from_block(block: ContentBlock) -> Part {
     let file = |data: String, kind: String| Part { media_type: Some(kind), ..Part::new(Content::Raw(data)) };
     match block {
         ContentBlock::Text(text) => Part::text(text.text),

@@ -9,8 +9,8 @@ use std::{
 };
 
 use rialto_guard::{
-    Guards,
-    config::{Check as GuardCheck, Guardrail, Target},
+    GuardrailRuleset,
+    config::{CheckDirection, Guardrail, GuardrailCheck as GuardCheck},
 };
 use rialto_model::{json::Json, message::Part};
 use serde::Serialize;
@@ -101,10 +101,10 @@ fn row(text: &'static str, names: &[&str], part: &Part, each: Duration) -> Resul
         check => check,
     });
     let guardrail = Guardrail { checks: checks.collect(), ..Guardrail::default() };
-    let guards = Guards::compile(&[guardrail]).map_err(during("the guardrails do not hold up"))?;
+    let guards = GuardrailRuleset::compile(&[guardrail]).map_err(during("the guardrails do not hold up"))?;
     let guards = guards.ok_or_else(|| Trouble::new("there is nothing to look for"))?;
     let parts = std::slice::from_ref(part);
-    let findings = guards.check(parts, Target::Input);
+    let findings = guards.check(parts, CheckDirection::Input);
     if !findings.is_empty() {
         return Err(Trouble::new(format!("the text is not clean: {findings}")));
     }
@@ -115,7 +115,7 @@ fn row(text: &'static str, names: &[&str], part: &Part, each: Duration) -> Resul
     let (begun, mut best) = (Instant::now(), f64::INFINITY);
     while begun.elapsed() < each || best.is_infinite() {
         let once = Instant::now();
-        black_box(guards.check(black_box(parts), Target::Input));
+        black_box(guards.check(black_box(parts), CheckDirection::Input));
         best = best.min(once.elapsed().as_secs_f64());
     }
     let checks = if names.len() > 1 { "all built-in".to_owned() } else { names.concat() };

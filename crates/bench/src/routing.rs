@@ -19,8 +19,8 @@ use rialto_model::{
     routing::{Posterior, Work},
 };
 use rialto_route::{
-    choice::{self, Entrant, Rules},
-    skills::SkillIndex,
+    scoring::{self, ScoringCandidate, ScoringRules},
+    skill_index::SkillIndex,
 };
 use serde::Serialize;
 
@@ -158,16 +158,16 @@ fn checks(rows: &[Row], times: &Times) -> Vec<Check> {
 }
 
 fn times(each: Duration) -> Times {
-    let entrants: Vec<Entrant> = (0..100_u32).map(entrant).collect();
-    let rules = Rules::default();
+    let entrants: Vec<ScoringCandidate> = (0..100_u32).map(entrant).collect();
+    let rules = ScoringRules::default();
     let mut seed = 0;
     let decision_us = best(each, || {
         seed += 1;
-        choice::ranked(&choice::weigh(black_box(&entrants), &rules, seed)).first().copied()
+        scoring::rank(&scoring::score_candidates(black_box(&entrants), &rules, seed)).first().copied()
     });
     let agents = fleet::agents(10_000, 10);
-    let rebuild = best(each, || SkillIndex::of(1, black_box(agents.clone())).len());
-    let index = SkillIndex::of(1, agents);
+    let rebuild = best(each, || SkillIndex::new(1, black_box(agents.clone())).len());
+    let index = SkillIndex::new(1, agents);
     let whole = Work {
         work_type: "tag7".to_owned(),
         description: "review the pull request of the new feature and tell what is wrong".to_owned(),
@@ -175,8 +175,8 @@ fn times(each: Duration) -> Times {
         ..Work::default()
     };
     let words = Work { description: whole.description.clone(), ..Work::default() };
-    let match_whole = best(each, || index.fits(black_box(&whole), 100).best.len());
-    let match_words = best(each, || index.fits(black_box(&words), 100).best.len());
+    let match_whole = best(each, || index.find_matches(black_box(&whole), 100).best.len());
+    let match_words = best(each, || index.find_matches(black_box(&words), 100).best.len());
     Times {
         decision_us,
         rebuild_ms: rebuild / 1e3,
@@ -185,8 +185,8 @@ fn times(each: Duration) -> Times {
     }
 }
 
-fn entrant(n: u32) -> Entrant {
-    Entrant {
+fn entrant(n: u32) -> ScoringCandidate {
+    ScoringCandidate {
         fit: 1.0 - f64::from(n % 10) / 20.0,
         health: if n.is_multiple_of(7) { Health::Unknown } else { Health::Healthy },
         active: u64::from(n % 9),
@@ -197,7 +197,7 @@ fn entrant(n: u32) -> Entrant {
             observed: 100,
             ..Posterior::default()
         },
-        barred: None,
+        excluded: None,
     }
 }
 

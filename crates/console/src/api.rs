@@ -124,7 +124,7 @@ fn method(route: &'static Route) -> MethodRouter<Console, Infallible> {
                 Err(failure) => Err(failure),
             },
         };
-        answered.unwrap_or_else(|failure| problem::answer(&failure))
+        answered.unwrap_or_else(|failure| problem::respond(&failure))
     })
 }
 

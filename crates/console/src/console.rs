@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::{site::Site, streams::StreamLimits};
+use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
-use rialto_hooks::live::Live;
+use rialto_hooks::audit_feed::AuditFeed;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, Door},
@@ -39,7 +39,7 @@ pub struct Parts {
     /// What only the program can do.
     pub office: Arc<dyn Office>,
     /// How this server is reached.
-    pub site: Site,
+    pub site: PublicUrl,
     /// Whether callers have to sign in.
     pub needs_token: bool,
     /// Whether whoever asks works at this machine, and needs no policy.
@@ -62,7 +62,7 @@ pub struct Console(Arc<Inner>);
 
 struct Inner {
     parts: Parts,
-    live: Live,
+    live: AuditFeed,
     changes: Changes,
     /// Who has many cards fetched again.
     rounds: Rounds,
@@ -77,7 +77,7 @@ struct Inner {
 impl Console {
     /// Puts it together.
     pub fn new(parts: Parts) -> Self {
-        let live = Live::new(Arc::clone(&parts.store));
+        let live = AuditFeed::new(Arc::clone(&parts.store));
         let changes = Changes::new();
         let (rounds, verifications) = (Rounds::default(), Verifications::default());
         let refused_sign_ins = RefusedSignIns::default();
@@ -132,7 +132,7 @@ impl Console {
     }
 
     /// What comes on record.
-    pub(crate) fn live(&self) -> &Live {
+    pub(crate) fn live(&self) -> &AuditFeed {
         &self.0.live
     }
 

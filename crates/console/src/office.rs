@@ -12,7 +12,7 @@ use rialto_model::{
     ids::{OrgId, Scope},
     webhook::Webhook,
 };
-use rialto_policy::{Source, Template};
+use rialto_policy::{PolicySource, PolicyTemplate};
 
 /// Which policies an operation is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl PolicyScope {
 #[async_trait]
 pub trait Office: Send + Sync {
     /// The texts of all policies in force, by their names.
-    async fn policies(&self) -> Result<Vec<Source>, Failure>;
+    async fn policies(&self) -> Result<Vec<PolicySource>, Failure>;
 
     /// Keeps a text under a name, if all that is then in force holds up.
     async fn save_policy(
@@ -113,7 +113,7 @@ pub trait Office: Send + Sync {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure>;

@@ -1,47 +1,21 @@
-//! What every HTTP door and every outbound call share.
+//! HTTP at the edge of the process: the server side of every inbound protocol, the one outbound client, and child processes.
 //!
-//! Outbound there is one client ([`client::Client`]), and it is the only way out: it looks at every address a name
-//! resolves to before it connects ([`address`]), goes through proxies ([`proxy`]), keeps connections warm, and never waits without a deadline. Whoever
-//! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place. Programs that do somebody's work are
-//! started by one [`process::Launcher`], and get no more of our environment than they need; what they and addresses are
-//! shown is put together in [`settings`].
-//!
-//! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
-//! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
-//! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
-//! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
-//! ([`warning`]); how a stream of events is sent ([`event_stream`]); how a listener starts and stops, what connections it takes and how they are encrypted ([`serve`]), on which threads ([`lanes`]), and how a
-//! door is asked without one ([`inside`]); how many streams a caller keeps open ([`streams`]).
+//! [`server`] holds what every inbound HTTP protocol shares: listener, TLS, authentication, sessions, tenant paths, limits and problem
+//! responses. [`client`] is the only way out over HTTP: it checks every address before it connects and never waits without a deadline.
+//! [`process`] starts child processes with as little of our environment as they need. [`secret_templates`] fills in the headers and
+//! variables that clients and child processes are given.
 
-pub mod address;
-pub mod auth;
-pub mod body;
 pub mod client;
-mod connect;
-pub mod event_stream;
-pub mod fetch;
-pub mod gate;
-pub mod guard;
-mod guarded_body;
-mod gunzip;
-pub mod inside;
-pub mod lanes;
-pub mod limits;
-mod local_fault;
-mod place;
-pub mod problem;
+mod pem;
 pub mod process;
-pub mod proxy;
-mod refusal;
-mod revocable;
-mod rules;
-pub mod serve;
-pub mod session;
-pub mod settings;
-pub mod site;
-pub mod status;
-pub mod streams;
-pub mod tally;
-mod tls;
-pub mod trace;
-pub mod warning;
+pub mod secret_templates;
+pub mod server;
+mod yield_once;
+
+pub use self::{
+    client::{address, fetch, proxy},
+    server::{
+        admission, auth, body, event_stream, guardrail_header, host_check, in_process, listener, problem,
+        public_url, rate_limits, request_counters, session, status, stream_limits, trace, worker_threads,
+    },
+};

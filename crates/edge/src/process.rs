@@ -1,8 +1,8 @@
-//! Programs that are started to do somebody's work.
+//! Child processes: started, supervised and ended here.
 //!
-//! A program is given a few harmless variables and those that were named for it, never our whole environment, in which
-//! our own secrets are. It is the first of a process group of its own, and the group ends with the [`Child`] that stands
-//! for it. What it says on stderr goes to our log, a little at a time, with its secrets masked.
+//! A program is given a few harmless variables and those that are configured for it, never the whole environment, which holds the secrets
+//! of this process. It is the first of a process group, and the group is killed when its [`ChildProcess`] is dropped. Its stderr goes to
+//! the log, with its secrets masked and up to a maximum.
 
 use std::{
     collections::VecDeque,
@@ -24,10 +24,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::settings::{Resolver, fill};
+use crate::secret_templates::{self, SecretResolver};
 
-/// Variables of ours that a program may see.
-const HARMLESS: [&str; 17] = [
+/// Variables of this process that every program inherits.
+const INHERITED_VARIABLES: [&str; 17] = [
     "PATH",
     "HOME",
     "USER",
@@ -47,41 +47,41 @@ const HARMLESS: [&str; 17] = [
     "USERPROFILE",
 ];
 
-/// A line of stderr is cut after so many bytes.
-const LONGEST_LINE: u64 = 2_000;
+/// Maximum bytes of a line of stderr; the rest is cut off.
+const MAX_LINE_BYTES: u64 = 2_000;
 
-/// How long the last words of a program that has ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Longest time that the last lines of stderr may take after a program has ended.
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// So many lines of stderr are remembered, the last.
-const REMEMBERED: usize = 20;
+/// Maximum number of the last lines of stderr that are kept.
+const MAX_TAIL_LINES: usize = 20;
 
-/// So many lines of one program are logged; the rest is counted.
-const LOGGED: u64 = 1_000;
+/// Maximum number of lines that are logged for one program; further lines are counted.
+const MAX_LOGGED_LINES: u64 = 1_000;
 
-/// Starts programs.
+/// Starts child processes.
 #[derive(Clone)]
 pub struct Launcher {
-    harmless: Arc<[(String, String)]>,
-    resolve: Resolver,
-    /// How many calls through us lead to what is started.
+    inherited: Arc<[(String, String)]>,
+    resolve: SecretResolver,
+    /// Number of calls through this server that led to the process.
     hops: Option<u8>,
 }
 
-/// A program that runs, and everything it has started. It ends when this is dropped.
-pub struct Child {
+/// Running child process and everything it has started. It is killed when this is dropped.
+pub struct ChildProcess {
     inner: tokio::process::Child,
-    group: Group,
-    said: Said,
-    hearing: Option<JoinHandle<()>>,
+    group: ProcessGroup,
+    tail: StderrTail,
+    stderr_task: Option<JoinHandle<()>>,
 }
 
-/// What a program said on stderr, the last of it.
+/// Last lines of a program's stderr.
 #[derive(Clone, Default)]
-pub struct Said(Arc<Mutex<VecDeque<String>>>);
+pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
-/// The processes of a program.
-struct Group {
+/// Process group of a program.
+struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
 }
@@ -89,119 +89,121 @@ struct Group {
 // === impl Launcher ===
 
 impl Launcher {
-    /// A launcher that asks `env` for the variables that every program may see, and `resolve` for the others.
-    pub fn new(env: impl Fn(&str) -> Option<String>, resolve: Resolver) -> Self {
-        let harmless = HARMLESS.iter().filter_map(|name| Some(((*name).to_owned(), env(name)?)));
-        Self { harmless: harmless.collect(), resolve, hops: None }
+    /// Creates a launcher; `env` returns the inherited variables, and `resolve` the secrets of the others.
+    pub fn new(env: impl Fn(&str) -> Option<String>, resolve: SecretResolver) -> Self {
+        let inherited = INHERITED_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), env(name)?)));
+        Self { inherited: inherited.collect(), resolve, hops: None }
     }
 
-    /// The same for work that one call asks for: what is started is told how many calls led to it, and its own calls through us go on
-    /// counting from there.
+    /// Launcher for the work of one call: the process receives how many calls led to it, and its own calls through this server continue the
+    /// count.
     #[must_use]
     pub fn for_caller(&self, caller: &Caller) -> Self {
         Self { hops: Some(caller.hops.saturating_add(1)), ..self.clone() }
     }
 
-    /// Starts a program with pipes for stdin and stdout. `name` is what the log calls it.
-    pub async fn start(&self, command: &Command, name: &str) -> Result<Child, String> {
+    /// Starts a program with pipes for stdin and stdout. `name` is its name in the log.
+    pub async fn start(&self, command: &Command, name: &str) -> Result<ChildProcess, String> {
         let Some((program, args)) = command.argv.split_first() else {
             return Err("no command is given".to_owned());
         };
-        let mut wanted = tokio::process::Command::new(program);
-        wanted.args(args).env_clear().envs(self.harmless.iter().map(|(name, value)| (name, value)));
+        let mut process = tokio::process::Command::new(program);
+        process.args(args).env_clear().envs(self.inherited.iter().map(|(name, value)| (name, value)));
         let mut secrets = Vec::new();
         for (name, setting) in &command.env {
-            let value = fill(setting, &self.resolve).await;
+            let value = secret_templates::resolve(setting, &self.resolve).await;
             let value = value.map_err(|missing| format!("the variable {name} cannot be set: {missing}"))?;
-            wanted.env(name, value.expose());
+            process.env(name, value.expose());
             if setting.pieces().iter().any(|piece| matches!(piece, Piece::From(_))) {
                 secrets.push(value);
             }
         }
         // Last, so that no setting lowers it.
         if let Some(hops) = self.hops {
-            wanted.env(HOPS_VARIABLE, hops.to_string());
+            process.env(HOPS_VARIABLE, hops.to_string());
         }
         if let Some(folder) = &command.cwd {
-            wanted.current_dir(folder);
+            process.current_dir(folder);
         }
-        wanted.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         #[cfg(unix)]
-        wanted.process_group(0);
-        let mut inner = wanted.spawn().map_err(|error| format!("{program} could not be started: {error}"))?;
-        let said = Said::default();
+        process.process_group(0);
+        let mut inner =
+            process.spawn().map_err(|error| format!("{program} could not be started: {error}"))?;
+        let tail = StderrTail::default();
         let stderr = inner.stderr.take();
-        let hearing = stderr.map(|stderr| tokio::spawn(hear(stderr, said.clone(), name.to_owned(), secrets)));
-        Ok(Child { group: Group::of(&inner), inner, said, hearing })
+        let stderr_task =
+            stderr.map(|stderr| tokio::spawn(read_stderr(stderr, tail.clone(), name.to_owned(), secrets)));
+        Ok(ChildProcess { group: ProcessGroup::from_child(&inner), inner, tail, stderr_task })
     }
 }
 
-// === impl Child ===
+// === impl ChildProcess ===
 
-impl Child {
-    /// Where it reads from, once.
+impl ChildProcess {
+    /// Takes its stdin, once.
     pub const fn stdin(&mut self) -> Option<ChildStdin> {
         self.inner.stdin.take()
     }
 
-    /// Where it writes to, once.
+    /// Takes its stdout, once.
     pub const fn stdout(&mut self) -> Option<ChildStdout> {
         self.inner.stdout.take()
     }
 
-    /// What it said on stderr.
-    pub fn said(&self) -> Said {
-        self.said.clone()
+    /// Last lines of its stderr.
+    pub fn stderr_tail(&self) -> StderrTail {
+        self.tail.clone()
     }
 
-    /// Waits for its end, and until its last words were heard. Whatever it has left running ends too.
+    /// Waits until it has ended and its stderr has been read. Processes it has left running are killed.
     pub async fn wait(&mut self) -> std::io::Result<ExitStatus> {
         let status = self.inner.wait().await?;
         self.group.end();
-        if let Some(hearing) = self.hearing.take() {
-            let _ = timeout(LAST_WORDS, hearing).await;
+        if let Some(stderr_task) = self.stderr_task.take() {
+            let _ = timeout(STDERR_DRAIN_TIMEOUT, stderr_task).await;
         }
         Ok(status)
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.group.end();
     }
 }
 
-// === impl Said ===
+// === impl StderrTail ===
 
-impl Said {
-    /// Its last lines, at most so many.
+impl StderrTail {
+    /// Last lines, at most this number.
     pub fn last(&self, lines: usize) -> String {
-        let said = self.0.lock();
+        let tail = self.0.lock();
         let last: Vec<&str> =
-            said.iter().skip(said.len().saturating_sub(lines)).map(String::as_str).collect();
+            tail.iter().skip(tail.len().saturating_sub(lines)).map(String::as_str).collect();
         last.join("\n")
     }
 
     fn add(&self, line: String) {
-        let mut said = self.0.lock();
-        if said.len() >= REMEMBERED {
-            said.pop_front();
+        let mut tail = self.0.lock();
+        if tail.len() >= MAX_TAIL_LINES {
+            tail.pop_front();
         }
-        said.push_back(line);
+        tail.push_back(line);
     }
 }
 
-// === impl Group ===
+// === impl ProcessGroup ===
 
-impl Group {
+impl ProcessGroup {
     #[cfg(unix)]
-    fn of(child: &tokio::process::Child) -> Self {
+    fn from_child(child: &tokio::process::Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
         Self { leader: leader.and_then(rustix::process::Pid::from_raw) }
     }
 
     #[cfg(not(unix))]
-    const fn of(_: &tokio::process::Child) -> Self {
+    const fn from_child(_: &tokio::process::Child) -> Self {
         Self {}
     }
 
@@ -217,34 +219,34 @@ impl Group {
     const fn end(&mut self) {}
 }
 
-/// Takes in what a program says until it says no more.
-async fn hear(stderr: ChildStderr, said: Said, name: String, secrets: Vec<Secret>) {
+/// Reads the stderr of a program until it ends.
+async fn read_stderr(stderr: ChildStderr, tail: StderrTail, name: String, secrets: Vec<Secret>) {
     let mut reader = BufReader::new(stderr);
     let mut lines = 0_u64;
     while let Some(line) = next_line(&mut reader).await {
-        let line = masked(line, &secrets);
+        let line = mask_secrets(line, &secrets);
         lines += 1;
-        if lines <= LOGGED {
+        if lines <= MAX_LOGGED_LINES {
             tracing::debug!("{name}: {line}");
         }
-        said.add(line);
+        tail.add(line);
     }
-    if lines > LOGGED {
-        tracing::debug!("{name}: {} more lines were not logged", lines - LOGGED);
+    if lines > MAX_LOGGED_LINES {
+        tracing::debug!("{name}: {} more lines were not logged", lines - MAX_LOGGED_LINES);
     }
 }
 
 /// The next line, or the beginning of one that is too long.
 async fn next_line<R: AsyncRead + Unpin>(reader: &mut BufReader<R>) -> Option<String> {
     let mut line = Vec::new();
-    let read = (&mut *reader).take(LONGEST_LINE).read_until(b'\n', &mut line).await.ok()?;
+    let read = (&mut *reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await.ok()?;
     if read == 0 {
         return None;
     }
     Some(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-fn masked(mut line: String, secrets: &[Secret]) -> String {
+fn mask_secrets(mut line: String, secrets: &[Secret]) -> String {
     for secret in secrets.iter().map(Secret::expose).filter(|secret| !secret.is_empty()) {
         if line.contains(secret) {
             line = line.replace(secret, "[secret]");
@@ -272,7 +274,7 @@ mod tests {
         Command { argv, env, ..Command::default() }
     }
 
-    async fn output(mut child: Child) -> String {
+    async fn output(mut child: ChildProcess) -> String {
         let mut text = String::new();
         child.stdout().unwrap().read_to_string(&mut text).await.unwrap();
         child.wait().await.unwrap();
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_is_told_how_many_calls_led_to_it() {
+    async fn a_program_receives_the_number_of_calls_that_led_to_it() {
         let caller = Caller { hops: 2, ..Caller::user("ann") };
         let child = launcher().for_caller(&caller).start(&shell("echo $RIALTO_HOPS"), "test").await.unwrap();
         assert_eq!(output(child).await, "3\n");
@@ -297,11 +299,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_it_says_is_remembered_without_its_secrets() {
+    async fn the_stderr_of_a_program_is_kept_without_its_secrets() {
         let child = launcher().start(&shell("echo no $TOKEN here >&2; echo bye >&2"), "test").await.unwrap();
-        let said = child.said();
+        let tail = child.stderr_tail();
         output(child).await;
-        assert_eq!(said.last(5), "no [secret] here\nbye");
+        assert_eq!(tail.last(5), "no [secret] here\nbye");
     }
 
     #[tokio::test]

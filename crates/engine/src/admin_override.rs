@@ -11,7 +11,7 @@ use rialto_model::{
     message::Part,
     task::{Task, TaskHead},
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::{Action, AuthorizationRequest};
 use serde_json::json;
 
 use crate::{
@@ -72,9 +72,9 @@ impl Engine {
     /// The policies that let somebody do this themselves.
     fn may(&self, by: &Caller, action: Action, target: &Target) -> Result<Vec<String>, Failure> {
         let row = self.inner().caller_agent(by);
-        let question = Question::about(by, action, target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(by, action, target).with_caller_agent(row.as_deref());
         let policy = self.policy();
-        policy.allow(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        policy.require(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         Ok(policy.decide(&question).policies.to_vec())
     }
 

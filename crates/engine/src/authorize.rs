@@ -9,7 +9,9 @@ use rialto_model::{
     ids::{AgentId, Runner},
     verb::VerbEvent,
 };
-use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Question};
+use rialto_policy::{
+    Action, Authorizable, Authorization, AuthorizationRequest, Denied, Permitted, PolicyDecision,
+};
 
 use crate::{
     engine::{Engine, EngineInner, verb_of},
@@ -19,7 +21,7 @@ use crate::{
 
 /// A call that may leave, now or once it is approved.
 pub(crate) struct AuthorizedCall {
-    pub(crate) call: Leave<Call>,
+    pub(crate) call: Authorization<Call>,
     pub(crate) announcement: AuditSpan,
     pub(crate) pre: VerbEvent,
 }
@@ -33,7 +35,10 @@ impl Engine {
         self.inner()
             .policies
             .load()
-            .decide(&Question::about(caller, Action::Discover, target).by(row.as_deref()))
+            .decide(
+                &AuthorizationRequest::for_target(caller, Action::Discover, target)
+                    .with_caller_agent(row.as_deref()),
+            )
             .allowed
     }
 
@@ -41,8 +46,8 @@ impl Engine {
     /// [`Engine::sync`] before.
     pub fn may_administer(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
         let row = self.inner().caller_agent(caller);
-        let question = Question::admin(caller, action).by(row.as_deref());
-        let allowed = self.policy().allow(&question);
+        let question = AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref());
+        let allowed = self.policy().require(&question);
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
     }
 
@@ -56,12 +61,12 @@ impl Engine {
         let (verb, cost) =
             (verb_of(&call, kept_args(&args, self.inner().config.max_kept_args_bytes)), call.target.cost());
         let mut verdict = self.check_or_hold(call);
-        if let Ok(Leave::OnceApproved(call, _)) = &verdict
+        if let Ok(Authorization::NeedsApproval(call, _)) = &verdict
             && call.continues.task_id.is_some()
             && Box::pin(self.was_approved(&call.task)).await?
         {
             // Whoever was approved once is not asked again in the same task.
-            verdict = self.inner().check_approved(call.clone()).map(Leave::Now);
+            verdict = self.inner().check_approved(call.clone()).map(Authorization::Allow);
         }
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
@@ -91,15 +96,16 @@ impl Engine {
     }
 
     /// Asks policy about a call, and whether it must wait.
-    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
+    fn check_or_hold(&self, call: Call) -> Result<Authorization<Call>, Denied> {
         let row = self.inner().caller_agent(&call.caller);
-        match self.inner().policies.load().check_or_hold(call, row.as_deref())? {
-            Leave::Now(call)
+        match self.inner().policies.load().authorize_or_hold(call, row.as_deref())? {
+            Authorization::Allow(call)
                 if call.get().continues.task_id.is_none()
                     && self.inner().config.approvals.asks(&call.get().target) =>
             {
-                let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
-                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
+                let decision =
+                    PolicyDecision { policies: Arc::clone(call.by()), ..PolicyDecision::default() };
+                Ok(Authorization::NeedsApproval(call.into_inner(), Arc::new(decision)))
             }
             leave => Ok(leave),
         }
@@ -110,15 +116,15 @@ impl Engine {
 
 impl EngineInner {
     /// Asks policy, with the live row of a caller that is itself a registered agent.
-    pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
-        self.policies.load().check_as(deed, row.as_deref())
+    pub(crate) fn check<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.policy_request().caller);
+        self.policies.load().authorize_as(deed, row.as_deref())
     }
 
     /// The same for something that somebody has approved.
-    pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
-        self.policies.load().check_approved(deed, row.as_deref())
+    pub(crate) fn check_approved<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.policy_request().caller);
+        self.policies.load().authorize_approved(deed, row.as_deref())
     }
 
     /// The number of this process, if it keeps watch.

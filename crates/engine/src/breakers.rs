@@ -33,7 +33,7 @@ use rialto_model::{
     maps::FastMap,
 };
 use rialto_policy::Permitted;
-use rialto_route::breaker::{Breaker, BreakerRules, Signal};
+use rialto_route::breaker::{Breaker, BreakerEvent, BreakerRules};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -169,7 +169,7 @@ impl Breakers {
             }
             return Err(refusal(agent, &state.reason, until, now));
         }
-        state.breaker = state.breaker.after(Signal::Sent, 0, now, &self.rules);
+        state.breaker = state.breaker.after(BreakerEvent::Sent, 0, now, &self.rules);
         Ok(Some(BreakerTransition::HalfOpen))
     }
 
@@ -177,7 +177,7 @@ impl Breakers {
     fn report(
         &self,
         call: &CallFacts,
-        signal: Signal,
+        signal: BreakerEvent,
         reason: &str,
         now: Timestamp,
     ) -> Option<BreakerTransition> {
@@ -188,7 +188,7 @@ impl Breakers {
         let known = states.get(&call.agent.id).map(|state| state.breaker);
         let before = known.unwrap_or_default();
         // Only its probe says how an agent fares whose breaker is not closed; the others were sent before it opened.
-        if !call.is_probe && !before.is_closed() && signal != Signal::Reached {
+        if !call.is_probe && !before.is_closed() && signal != BreakerEvent::Reached {
             return None;
         }
         let after = before.after(signal, call.caller, now, &self.rules);
@@ -266,22 +266,22 @@ impl Peer for BreakerPeer {
 }
 
 /// Signal that the first event of a call is to its agent's breaker.
-fn signal_of(agent: &Agent, event: &Event) -> Signal {
-    let Event::Failed { failure, .. } = event else { return Signal::Reached };
+fn signal_of(agent: &Agent, event: &Event) -> BreakerEvent {
+    let Event::Failed { failure, .. } = event else { return BreakerEvent::Reached };
     match failure.kind {
-        Kind::PeerUnreachable if failure.is_not_sent() => Signal::NoConnection,
+        Kind::PeerUnreachable if failure.is_not_sent() => BreakerEvent::NoConnection,
         Kind::PeerUnreachable => {
             let facts = failure.data.as_ref().and_then(|data| data.read::<FailureFacts>().ok());
             let facts = facts.unwrap_or_default();
             match (facts.status, facts.grpc_status) {
-                (Some(502..=504), _) | (_, Some(GRPC_UNAVAILABLE)) => Signal::Unavailable,
-                (Some(_), _) | (_, Some(_)) => Signal::Reached,
-                (None, None) if facts.broken || !agent.backing.is_agent() => Signal::Unavailable,
+                (Some(502..=504), _) | (_, Some(GRPC_UNAVAILABLE)) => BreakerEvent::Unavailable,
+                (Some(_), _) | (_, Some(_)) => BreakerEvent::Reached,
+                (None, None) if facts.broken || !agent.backing.is_agent() => BreakerEvent::Unavailable,
                 // No credential, no usable address: nothing was asked of the agent.
-                (None, None) => Signal::Nothing,
+                (None, None) => BreakerEvent::Nothing,
             }
         }
-        Kind::PeerGarbled | Kind::PeerFailed | Kind::Invalid | Kind::NotFound => Signal::Reached,
+        Kind::PeerGarbled | Kind::PeerFailed | Kind::Invalid | Kind::NotFound => BreakerEvent::Reached,
         Kind::Unauthenticated
         | Kind::Denied
         | Kind::Blocked
@@ -290,7 +290,7 @@ fn signal_of(agent: &Agent, event: &Event) -> Signal {
         | Kind::PeerTimeout
         | Kind::Unsupported
         | Kind::StoreUnavailable
-        | Kind::Internal => Signal::Nothing,
+        | Kind::Internal => BreakerEvent::Nothing,
     }
 }
 

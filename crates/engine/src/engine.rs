@@ -23,7 +23,7 @@ use rialto_model::{
     task::Task,
     verb::Verb,
 };
-use rialto_policy::{Leave, Policy};
+use rialto_policy::{Authorization, Policy};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -266,8 +266,8 @@ impl Engine {
         let said = call.get();
         let (caller, target, presence) = (said.caller.clone(), said.target.clone(), said.presence.clone());
         let events = match call {
-            Leave::Now(call) => self.0.peer.send(call),
-            Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
+            Authorization::Allow(call) => self.0.peer.send(call),
+            Authorization::NeedsApproval(call, decision) => Box::pin(self.hold(call, &decision)).await,
         };
         let budget = TaskBudget::new(&self.0.config, &task);
         let leg =

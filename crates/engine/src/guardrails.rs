@@ -19,9 +19,9 @@ use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use rialto_guard::{
-    CompileError, Guards,
-    classifier::{Answer, Classifier},
-    setting::{Called, Guardrails, Placed, SettingError},
+    CompileError, GuardrailRuleset,
+    classifier::{ClassifierOptions, ClassifyResponse},
+    scoped_rules::{CalledSkill, Guardrails, ScopedGuardrail, ScopedRuleError},
 };
 use rialto_model::{
     call::Target,
@@ -35,7 +35,9 @@ pub(crate) use self::request_filter::as_cleared;
 use crate::engine::Engine;
 
 /// Asks a model server about a text.
-pub type Asker = Arc<dyn Fn(&Classifier, &str) -> BoxFuture<'static, Result<Answer, String>> + Send + Sync>;
+pub type Asker = Arc<
+    dyn Fn(&ClassifierOptions, &str) -> BoxFuture<'static, Result<ClassifyResponse, String>> + Send + Sync,
+>;
 
 /// So many warnings wait for their calls to leave; one more forgets all.
 const WAITING: usize = 4_096;
@@ -46,11 +48,11 @@ pub(crate) struct ActiveGuardrails(Arc<ArcSwapOption<Guarding>>);
 
 /// The guardrails of an installation, put into shape as they are needed.
 pub struct Guarding {
-    placed: Vec<Placed>,
+    placed: Vec<ScopedGuardrail>,
     setting: Guardrails,
     asker: Asker,
     /// By which of them apply: there are few ways, and building one takes some milliseconds.
-    compiled: Mutex<FastMap<Vec<usize>, Option<Arc<Guards>>>>,
+    compiled: Mutex<FastMap<Vec<usize>, Option<Arc<GuardrailRuleset>>>>,
     known: RwLock<GuardrailLookup>,
     /// What callers are to be warned of once their calls have left.
     warnings: Mutex<FastMap<TaskId, Notice>>,
@@ -60,7 +62,7 @@ pub struct Guarding {
 #[derive(Default)]
 struct GuardrailLookup {
     version: u64,
-    by_agent: FastMap<AgentId, FastMap<Arc<str>, Option<Arc<Guards>>>>,
+    by_agent: FastMap<AgentId, FastMap<Arc<str>, Option<Arc<GuardrailRuleset>>>>,
 }
 
 // === impl Post ===
@@ -77,15 +79,15 @@ impl ActiveGuardrails {
 
 impl Guarding {
     /// Guardrails as they are written; none when nothing is looked for. Each is put into shape, so what does not hold up is found here.
-    pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, SettingError> {
-        let placed = setting.placed();
+    pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, ScopedRuleError> {
+        let placed = setting.enabled();
         if placed.is_empty() {
             return Ok(None);
         }
         let mut compiled = FastMap::default();
-        for (at, Placed { place, guardrail, .. }) in placed.iter().enumerate() {
-            let guards = Guards::compile([guardrail]);
-            let guards = guards.map_err(|source| SettingError { place: place.clone(), source })?;
+        for (at, ScopedGuardrail { place, guardrail, .. }) in placed.iter().enumerate() {
+            let guards = GuardrailRuleset::compile([guardrail]);
+            let guards = guards.map_err(|source| ScopedRuleError { place: place.clone(), source })?;
             compiled.insert(vec![at], guards.map(Arc::new));
         }
         Ok(Some(Self {
@@ -104,7 +106,7 @@ impl Guarding {
     }
 
     /// The guardrails on whatever is called, if there are any.
-    pub(crate) fn of(&self, version: u64, target: &Target) -> Option<Arc<Guards>> {
+    pub(crate) fn of(&self, version: u64, target: &Target) -> Option<Arc<GuardrailRuleset>> {
         let skill = target.skill.as_ref().map_or("", |skill| skill.id.as_str());
         {
             let known = self.known.read();
@@ -125,37 +127,37 @@ impl Guarding {
     }
 
     /// Where those stand that are on whatever is called so.
-    pub fn places(&self, called: &Called<'_>) -> Vec<&str> {
-        let applying = self.placed.iter().filter(|placed| placed.whose.is_for(called));
+    pub fn places(&self, called: &CalledSkill<'_>) -> Vec<&str> {
+        let applying = self.placed.iter().filter(|placed| placed.scope.applies_to(called));
         applying.map(|placed| placed.place.as_str()).collect()
     }
 
     /// The guardrails on whatever is called so.
-    pub fn guards(&self, called: &Called<'_>) -> Option<Arc<Guards>> {
-        let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.whose.is_for(called));
+    pub fn guards(&self, called: &CalledSkill<'_>) -> Option<Arc<GuardrailRuleset>> {
+        let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.scope.applies_to(called));
         self.together(applying.map(|(at, _)| at).collect())
     }
 
     /// All guardrails there are.
-    fn all(&self) -> Option<Arc<Guards>> {
+    fn all(&self) -> Option<Arc<GuardrailRuleset>> {
         self.together((0..self.placed.len()).collect())
     }
 
-    fn together(&self, applying: Vec<usize>) -> Option<Arc<Guards>> {
+    fn together(&self, applying: Vec<usize>) -> Option<Arc<GuardrailRuleset>> {
         self.compile(applying).unwrap_or_else(|error| {
             // Each of them holds up by itself, so all of them together do. If not, nothing goes on.
             tracing::error!("guardrails cannot be put together, so what they are on is blocked: {error}");
-            Some(Arc::new(Guards::closed()))
+            Some(Arc::new(GuardrailRuleset::blocking_all()))
         })
     }
 
-    fn find(&self, target: &Target) -> Option<Arc<Guards>> {
+    fn find(&self, target: &Target) -> Option<Arc<GuardrailRuleset>> {
         let skill = target.verb();
         let canonical = match &target.skill {
             Some(skill) => name::canonical(&target.agent.slug, skill.id.as_str()),
             None => skill.clone(),
         };
-        self.guards(&Called {
+        self.guards(&CalledSkill {
             org: target.agent.scope.org.as_str(),
             agent: &target.agent.slug,
             skill: &skill,
@@ -163,7 +165,7 @@ impl Guarding {
         })
     }
 
-    fn compile(&self, applying: Vec<usize>) -> Result<Option<Arc<Guards>>, CompileError> {
+    fn compile(&self, applying: Vec<usize>) -> Result<Option<Arc<GuardrailRuleset>>, CompileError> {
         if applying.is_empty() {
             return Ok(None);
         }
@@ -173,7 +175,7 @@ impl Guarding {
         }
         let guardrails =
             applying.iter().filter_map(|at| self.placed.get(*at)).map(|placed| &placed.guardrail);
-        let guards = Guards::compile(guardrails)?.map(Arc::new);
+        let guards = GuardrailRuleset::compile(guardrails)?.map(Arc::new);
         compiled.insert(applying, guards.clone());
         Ok(guards)
     }

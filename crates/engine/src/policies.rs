@@ -47,7 +47,7 @@ impl ActivePolicies {
     pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>, is_indexed: bool) -> Self {
         let first = first.with_index(is_indexed);
         Self {
-            marks: watch::Sender::new(first.mark()),
+            marks: watch::Sender::new(first.fingerprint()),
             in_force: ArcSwap::from_pointee(first),
             loader,
             is_indexed,
@@ -77,7 +77,7 @@ impl ActivePolicies {
         self.is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
             Ok(policy) => {
-                let mark = policy.mark();
+                let mark = policy.fingerprint();
                 self.in_force.store(Arc::new(policy.with_index(self.is_indexed)));
                 self.marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
             }

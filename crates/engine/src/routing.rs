@@ -22,7 +22,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::Scope,
 };
-use rialto_route::skills::SkillIndex;
+use rialto_route::skill_index::SkillIndex;
 
 pub(crate) use self::attempts::{AttemptEnd, DispatchAttempt};
 pub use self::{
@@ -90,7 +90,7 @@ impl Router {
             return Ok(made);
         }
         let (registry, of) = (Arc::clone(registry), scope.clone());
-        let made = tokio::task::spawn_blocking(move || SkillIndex::of(version, registry.agents(&of))).await;
+        let made = tokio::task::spawn_blocking(move || SkillIndex::new(version, registry.agents(&of))).await;
         let made = made.map_err(|_| Failure::new(Kind::Internal, "the choice was cut off; try again"))?;
         let made = Arc::new(made);
         self.indexes.rcu(|kept| {

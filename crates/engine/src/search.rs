@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-pub use rialto_route::text::{Hit, distance};
-use rialto_route::text::{Reader, TextIndex};
+use rialto_route::text_index::{TextIndex, TextIndexBuilder};
+pub use rialto_route::text_index::{TextMatch, edit_distance};
 
 use crate::directory::Directory;
 
@@ -18,8 +18,8 @@ pub struct Index {
 impl Index {
     /// Reads what all listed skills of a directory are about.
     pub fn of(directory: &Arc<Directory>) -> Self {
-        let mut reader = Reader::default();
-        directory.listed().for_each(|entry| reader.read(&entry.agent, &entry.skill));
+        let mut reader = TextIndexBuilder::default();
+        directory.listed().for_each(|entry| reader.add(&entry.agent, &entry.skill));
         Self { directory: Arc::clone(directory), text: reader.finish() }
     }
 
@@ -29,7 +29,7 @@ impl Index {
     }
 
     /// The skills that fit a question, best first, by their places in the directory's list.
-    pub fn find(&self, question: &str) -> Vec<Hit> {
+    pub fn find(&self, question: &str) -> Vec<TextMatch> {
         self.text.find(question)
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     fn found(index: &Index, question: &str) -> Vec<String> {
-        let name = |hit: Hit| index.directory().at(hit.place).map(|entry| entry.canonical.clone());
+        let name = |hit: TextMatch| index.directory().at(hit.place).map(|entry| entry.canonical.clone());
         index.find(question).into_iter().filter_map(name).collect()
     }
 

@@ -42,7 +42,7 @@ impl Engine {
             // A row that is written anew has another version, and each of its skills is listed under its name.
             (&entry.canonical, entry.agent.id.as_str(), entry.agent.version).hash(&mut hasher);
         }
-        Outlook { skills: hasher.finish(), policies: self.policy().mark() }
+        Outlook { skills: hasher.finish(), policies: self.policy().fingerprint() }
     }
 
     /// Hears of changes from now on, wherever they are.

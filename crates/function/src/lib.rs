@@ -1,13 +1,13 @@
-//! Functions: an address or a program that takes arguments and gives a result. And plain HTTP, for callers who want just
-//! that: `POST /call/<skill>`.
+//! Functions: HTTP endpoints and commands that take arguments and return a result. And `POST /call/<skill>`, the plain HTTP endpoint of
+//! every skill.
 //!
-//! [`peer::FunctionPeer`] executes calls to functions; [`door`] lets anybody call any skill there is, whatever executes it.
+//! [`backend::FunctionBackend`] executes calls to functions; [`call_endpoint`] lets any client call any skill, whatever its backend.
 
-mod answer;
-mod body;
-mod command;
-pub mod door;
-mod endpoint;
+pub mod backend;
+pub mod call_endpoint;
+mod command_function;
+mod http_function;
 mod openapi;
-pub mod peer;
+mod request_body;
+mod response;
 mod result;

@@ -1,7 +1,7 @@
-//! `GET /call/openapi.json`: what can be called, for programs that write programs.
+//! OpenAPI document of all skills that the caller may see: `GET /call/openapi.json`.
 //!
-//! Each skill's description is made once per version of the registry; a request puts together those that its caller may
-//! see. Addresses are relative to the document's own, so it is right wherever it is fetched from.
+//! The description of each skill is made once per version of the registry, and a request joins those that its caller may see. Addresses are
+//! relative to the document's own, so they are right wherever it is fetched from.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -13,29 +13,29 @@ use rialto_engine::{
 use rialto_model::{call::Caller, ids::Scope, json::Json, name};
 use serde_json::{Value, json};
 
-/// Descriptions are kept for this many projects; one more forgets the oldest.
-const KEPT: usize = 16;
+/// Maximum number of projects whose descriptions are cached.
+const MAX_CACHED_PROJECTS: usize = 16;
 
-/// All that were asked for lately.
+/// Cache of descriptions.
 #[derive(Default)]
-pub(crate) struct Descriptions {
-    kept: ArcSwap<Vec<Arc<Described>>>,
+pub(crate) struct OpenApiDocuments {
+    cached: ArcSwap<Vec<Arc<ProjectDescription>>>,
 }
 
-/// The skills of one project, described.
-struct Described {
+/// Described skills of one project.
+struct ProjectDescription {
     scope: Scope,
     directory: Arc<Directory>,
-    /// By place in the list: the address and what is there, as members of an object.
+    /// Path items of the listed skills, in order.
     paths: Vec<String>,
 }
 
-// === impl Descriptions ===
+// === impl OpenApiDocuments ===
 
-impl Descriptions {
-    /// The document for a caller, which says whether it needs a token.
-    pub(crate) fn document(&self, engine: &Engine, caller: &Caller, needs_token: bool) -> String {
-        let described = self.of(engine, &caller.scope);
+impl OpenApiDocuments {
+    /// Document for a caller.
+    pub(crate) fn render(&self, engine: &Engine, caller: &Caller, needs_token: bool) -> String {
+        let described = self.project(engine, &caller.scope);
         let mut paths = String::new();
         for (entry, path) in described.directory.listed().zip(&described.paths) {
             if engine.may_discover(caller, &entry.target()) {
@@ -51,27 +51,27 @@ impl Descriptions {
         )
     }
 
-    fn of(&self, engine: &Engine, scope: &Scope) -> Arc<Described> {
+    fn project(&self, engine: &Engine, scope: &Scope) -> Arc<ProjectDescription> {
         let directory = engine.registry().directory(scope);
-        let is_meant = |kept: &&Arc<Described>| kept.scope == *scope;
-        if let Some(known) = self.kept.load().iter().find(is_meant)
+        let is_project = |cached: &&Arc<ProjectDescription>| cached.scope == *scope;
+        if let Some(known) = self.cached.load().iter().find(is_project)
             && Arc::ptr_eq(&known.directory, &directory)
         {
             return Arc::clone(known);
         }
-        let paths = directory.listed().map(path).collect();
-        let described = Arc::new(Described { scope: scope.clone(), directory, paths });
-        self.kept.rcu(|kept| {
-            let others = kept.iter().filter(|other| !is_meant(other)).cloned();
-            let mut kept: Vec<_> = others.chain([Arc::clone(&described)]).collect();
-            kept.drain(..kept.len().saturating_sub(KEPT));
-            kept
+        let paths = directory.listed().map(path_item).collect();
+        let described = Arc::new(ProjectDescription { scope: scope.clone(), directory, paths });
+        self.cached.rcu(|cached| {
+            let others = cached.iter().filter(|other| !is_project(other)).cloned();
+            let mut cached: Vec<_> = others.chain([Arc::clone(&described)]).collect();
+            cached.drain(..cached.len().saturating_sub(MAX_CACHED_PROJECTS));
+            cached
         });
         described
     }
 }
 
-fn path(entry: &Entry) -> String {
+fn path_item(entry: &Entry) -> String {
     let (skill, agent) = (&entry.skill, &entry.agent.card.name);
     let input = skill.input_schema.as_ref().map_or_else(|| json!({ "type": "object" }), Json::value);
     let output = skill.extra.get("outputSchema").map_or_else(|| json!({}), Json::value);

@@ -1,4 +1,4 @@
-//! What came out of a function, as a part.
+//! Result of a function as a message part.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
@@ -6,11 +6,11 @@ use rialto_model::{
     message::{Content, Part},
 };
 
-/// Sixteen mebibytes: how much may come out.
-pub(crate) const LARGEST: usize = 16 * 1024 * 1024;
+/// Maximum bytes of a result, 16 MiB.
+pub(crate) const MAX_RESULT_BYTES: usize = 16 * 1024 * 1024;
 
 /// JSON is data, other text is text, and anything else is a file.
-pub(crate) fn part_of(bytes: &[u8], media_type: Option<&str>) -> Part {
+pub(crate) fn part_from_bytes(bytes: &[u8], media_type: Option<&str>) -> Part {
     let Ok(text) = std::str::from_utf8(bytes) else {
         let media_type = Some(media_type.unwrap_or("application/octet-stream").to_owned());
         return Part { media_type, ..Part::new(Content::Raw(BASE64_STANDARD.encode(bytes))) };
@@ -25,7 +25,7 @@ pub(crate) fn part_of(bytes: &[u8], media_type: Option<&str>) -> Part {
     }
 }
 
-/// The beginning of something, to be shown in a message.
+/// Beginning of a text, for an error message.
 pub(crate) fn excerpt(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes.get(..most.min(bytes.len())).unwrap_or_default());
     let dots = if bytes.len() > most { "…" } else { "" };
@@ -37,12 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_out_is_what_it_looks_like() {
-        let content = |bytes: &[u8]| part_of(bytes, None).content;
+    fn a_result_is_json_text_or_a_file_by_its_bytes() {
+        let content = |bytes: &[u8]| part_from_bytes(bytes, None).content;
         assert_eq!(content(b" {\"n\": 1.10}\n"), Content::Data(Json::parse(r#"{"n": 1.10}"#).unwrap()));
         assert_eq!(content(b"hello\nworld\n"), Content::Text("hello\nworld".into()));
         assert_eq!(content(b"\n"), Content::Data(Json::null()));
-        let file = part_of(&[0xff, 0xfe], Some("image/x-odd"));
+        let file = part_from_bytes(&[0xff, 0xfe], Some("image/x-odd"));
         assert_eq!(
             (file.content, file.media_type.as_deref()),
             (Content::Raw("//4=".into()), Some("image/x-odd"))

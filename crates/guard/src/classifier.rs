@@ -1,6 +1,6 @@
-//! What a model server is asked about a text, and how its answer is read.
+//! Request to a model server that classifies a text, and its response.
 //!
-//! Only the shapes are here: whoever may call out over HTTP sends the one and reads the other.
+//! Only the types are here: the caller of this crate does the HTTP.
 
 use std::collections::BTreeMap;
 
@@ -8,63 +8,63 @@ use rialto_model::credential::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest answer that is read, in bytes.
-pub const LONGEST_ANSWER: usize = 64 * 1024;
+/// Maximum bytes of a response.
+pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// The longest text of one question, in bytes; what is longer is asked about piece by piece.
-pub const LONGEST_TEXT: usize = 64 * 1024;
+/// Maximum bytes of the text in one request; longer texts are split.
+pub const MAX_REQUEST_TEXT_BYTES: usize = 64 * 1024;
 
-/// What can be set for `classifier` and `toxicity`.
+/// Options of `classifier` and `toxicity`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Classifier {
-    /// Where the question goes, as `POST` of `{"text": …, "labels": […]}`. The answer is `{"scores": {"<label>": 0.0 to 1.0}}`.
+pub struct ClassifierOptions {
+    /// Address of the model server. It receives a `POST` of `{"text": …, "labels": […]}` and answers `{"scores": {"<label>": 0.0 to 1.0}}`.
     pub url: String,
-    /// What is asked about; `toxicity` alone unless said otherwise.
+    /// Labels that are scored; `toxicity` alone by default.
     pub labels: Vec<String>,
-    /// From which score on it counts.
+    /// Score from which a label counts.
     pub threshold: f64,
-    /// How long the answer may take, in milliseconds.
+    /// Timeout in milliseconds.
     pub timeout_ms: u64,
-    /// What counts when the server cannot be asked, takes too long, or answers something else: `closed` is as if it had found
-    /// everything, `open` as if it had found nothing.
+    /// Result when the server cannot be reached, times out, or answers something else: `closed` as if everything was found, `open` as if
+    /// nothing was.
     pub on_error: OnError,
-    /// Where the token for it is: `env:NAME`, `file:PATH` or `store:NAME`. It is sent as `Authorization: Bearer`.
+    /// Source of its token: `env:NAME`, `file:PATH` or `store:NAME`. It is sent as `Authorization: Bearer`.
     pub token: Option<String>,
-    /// Whether it may be at a private or loopback address.
+    /// Allow a private or loopback address.
     pub allow_private: bool,
 }
 
-/// What counts when nobody could be asked.
+/// Result when the server could not be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnError {
-    /// Nothing was found.
+    /// As if nothing was found.
     Open,
-    /// Something was found, of the kind `unanswered`.
+    /// As if something was found, of the kind `unanswered`.
     #[default]
     Closed,
 }
 
-/// What is asked.
+/// Request to a model server.
 #[derive(Clone, Debug, Serialize)]
-pub struct Question<'a> {
-    /// The text.
+pub struct ClassifyRequest<'a> {
+    /// Text to classify.
     pub text: &'a str,
-    /// What is asked about.
+    /// Labels to score.
     pub labels: &'a [String],
 }
 
-/// What is answered.
+/// Response of a model server.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Answer {
-    /// How sure the server is of each label, from 0 to 1.
+pub struct ClassifyResponse {
+    /// Score of each label, from 0 to 1.
     pub scores: BTreeMap<String, f64>,
 }
 
-// === impl Classifier ===
+// === impl ClassifierOptions ===
 
-impl Default for Classifier {
+impl Default for ClassifierOptions {
     fn default() -> Self {
         Self {
             url: String::new(),
@@ -78,8 +78,8 @@ impl Default for Classifier {
     }
 }
 
-impl Classifier {
-    /// What cannot be meant, naming the option.
+impl ClassifierOptions {
+    /// Validates the options; the error names the option.
     pub fn check(&self) -> Result<(), String> {
         if !self.url.starts_with("http://") && !self.url.starts_with("https://") {
             return Err(
@@ -100,15 +100,15 @@ impl Classifier {
         Ok(())
     }
 
-    /// What is asked about a text.
-    pub fn question<'a>(&'a self, text: &'a str) -> Question<'a> {
-        Question { text, labels: &self.labels }
+    /// Request for a text.
+    pub fn request<'a>(&'a self, text: &'a str) -> ClassifyRequest<'a> {
+        ClassifyRequest { text, labels: &self.labels }
     }
 
-    /// The labels that count, by an answer. One that was asked about and has no score counts: nobody has cleared it.
-    pub fn hits<'a>(&'a self, answer: &Answer) -> Vec<&'a str> {
+    /// Labels that count, by a response. A requested label without a score counts.
+    pub fn matched_labels<'a>(&'a self, response: &ClassifyResponse) -> Vec<&'a str> {
         let is_cleared = |score: &f64| *score < self.threshold;
-        let counts = |label: &&String| !answer.scores.get(*label).is_some_and(is_cleared);
+        let counts = |label: &&String| !response.scores.get(*label).is_some_and(is_cleared);
         self.labels.iter().filter(counts).map(String::as_str).collect()
     }
 }
@@ -120,20 +120,24 @@ mod tests {
     #[test]
     fn labels_at_the_threshold_and_labels_without_a_score_count() {
         let labels = ["toxicity", "violence", "spam"].map(str::to_owned).to_vec();
-        let classifier = Classifier { labels, ..Classifier::default() };
-        let answer: Answer = serde_json::from_str(r#"{"scores":{"toxicity":0.8,"spam":0.79}}"#).unwrap();
-        assert_eq!(classifier.hits(&answer), ["toxicity", "violence"]);
+        let classifier = ClassifierOptions { labels, ..ClassifierOptions::default() };
+        let response: ClassifyResponse =
+            serde_json::from_str(r#"{"scores":{"toxicity":0.8,"spam":0.79}}"#).unwrap();
+        assert_eq!(classifier.matched_labels(&response), ["toxicity", "violence"]);
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_by_name() {
-        let good = Classifier { url: "https://models.example.com".to_owned(), ..Classifier::default() };
+    fn an_invalid_option_is_refused_by_name() {
+        let good = ClassifierOptions {
+            url: "https://models.example.com".to_owned(),
+            ..ClassifierOptions::default()
+        };
         assert!(good.check().is_ok());
         let wrong = [
-            (Classifier { url: "models".to_owned(), ..good.clone() }, "url"),
-            (Classifier { labels: Vec::new(), ..good.clone() }, "labels"),
-            (Classifier { threshold: 0.0, ..good.clone() }, "threshold"),
-            (Classifier { token: Some("hunter2".to_owned()), ..good }, "token"),
+            (ClassifierOptions { url: "models".to_owned(), ..good.clone() }, "url"),
+            (ClassifierOptions { labels: Vec::new(), ..good.clone() }, "labels"),
+            (ClassifierOptions { threshold: 0.0, ..good.clone() }, "threshold"),
+            (ClassifierOptions { token: Some("hunter2".to_owned()), ..good }, "token"),
         ];
         for (classifier, name) in wrong {
             let why = classifier.check().unwrap_err();
@@ -143,8 +147,8 @@ mod tests {
 
     #[test]
     fn the_question_names_the_text_and_the_labels() {
-        let classifier = Classifier::default();
-        let question = serde_json::to_string(&classifier.question("hello")).unwrap();
-        assert_eq!(question, r#"{"text":"hello","labels":["toxicity"]}"#);
+        let classifier = ClassifierOptions::default();
+        let request = serde_json::to_string(&classifier.request("hello")).unwrap();
+        assert_eq!(request, r#"{"text":"hello","labels":["toxicity"]}"#);
     }
 }

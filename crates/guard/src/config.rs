@@ -1,96 +1,96 @@
-//! How guardrails are written down.
+//! Configuration of guardrails.
 //!
-//! The shape is `{enabled, checks: [{type, target, config}], action}`. Every option stands in `rialto config schema`, and an
-//! unknown key is an error: a guardrail that is silently not there is worse than none.
+//! The shape is `{enabled, checks: [{type, target, config}], action}`. Every option is in `rialto config schema`, and an unknown key is an
+//! error: a guardrail that is silently missing is worse than none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{classifier::Classifier, kind::Kind};
+use crate::{classifier::ClassifierOptions, finding_kind::FindingKind};
 
-/// What is looked for, where, and what is done about it.
+/// Guardrail: checks, and the action when one finds something.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guardrail {
-    /// Whether it counts.
+    /// True if it applies.
     pub enabled: bool,
-    /// What is looked for.
-    pub checks: Vec<Check>,
-    /// What is done when something is found.
-    pub action: Action,
+    /// Checks.
+    pub checks: Vec<GuardrailCheck>,
+    /// Action when a check finds something.
+    pub action: CheckAction,
 }
 
-/// What is done when something is found, from the mildest to the strictest.
+/// Actions, from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// It is noted, and goes on.
+pub enum CheckAction {
+    /// Record the finding, and let the message pass.
     Log,
-    /// It goes on, and whoever gets it is told.
+    /// Let the message pass, with a warning to its receiver.
     Warn,
-    /// What was found is replaced by `[kind]`, and the rest goes on. What cannot be cut out is blocked.
+    /// Replace what was found by `[kind]`. A finding that cannot be replaced is blocked.
     Redact,
-    /// Nothing goes on.
+    /// Block the message.
     #[default]
     Block,
 }
 
-/// Which way something goes.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// What callers say.
+pub enum CheckDirection {
+    /// Requests of callers.
     Input,
-    /// What is answered.
+    /// Responses.
     Output,
-    /// Both.
+    /// Both directions.
     #[default]
     Both,
 }
 
-/// One thing that is looked for.
+/// Check of one type.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Check {
-    /// What says who somebody is, and keys: social security numbers, cards, addresses, phones, credentials.
-    Pii(Rule<Pii>),
-    /// Text that wants to be obeyed by a model that only should read it.
-    PromptInjection(Rule<PromptInjection>),
-    /// Keys of known services, and what looks as random as a key.
-    Secrets(Rule<Secrets>),
-    /// Patterns of your own.
-    Regex(Rule<Patterns>),
-    /// More text than a model should get.
-    MaxTokens(Rule<MaxTokens>),
-    /// Data that does not fit a JSON Schema.
-    JsonSchema(Rule<Schema>),
-    /// What a model server says about it, over HTTP.
-    Classifier(Rule<Classifier>),
-    /// The same, asked whether the text is toxic.
-    Toxicity(Rule<Classifier>),
+pub enum GuardrailCheck {
+    /// Personal data and keys: social security numbers, cards, addresses, phones, credentials.
+    Pii(CheckOptions<PiiOptions>),
+    /// Prompt injection: text that gives orders to a model.
+    PromptInjection(CheckOptions<InjectionOptions>),
+    /// Keys of known services, and words as random as a key.
+    Secrets(CheckOptions<SecretsOptions>),
+    /// Your own patterns.
+    Regex(CheckOptions<RegexOptions>),
+    /// Maximum number of tokens.
+    MaxTokens(CheckOptions<TokenLimitOptions>),
+    /// JSON Schema that data must match.
+    JsonSchema(CheckOptions<SchemaOptions>),
+    /// Classification by a model server, over HTTP.
+    Classifier(CheckOptions<ClassifierOptions>),
+    /// Toxicity, classified by a model server.
+    Toxicity(CheckOptions<ClassifierOptions>),
 }
 
-/// Where a check looks, and how it is set.
+/// Direction and options of a check.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, bound(deserialize = "T: Deserialize<'de> + Default"))]
 #[schemars(bound = "T: JsonSchema + Default + Serialize")]
-pub struct Rule<T> {
-    /// Which way it looks: `input`, `output` or `both`.
-    pub target: Target,
-    /// What can be set for this type of check.
+pub struct CheckOptions<T> {
+    /// Direction: `input`, `output` or `both`.
+    pub target: CheckDirection,
+    /// Options of this type of check.
     pub config: T,
 }
 
-/// What can be set for `pii`.
+/// Options of `pii`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Pii {
-    /// Which kinds are looked for; all of them unless said otherwise.
+pub struct PiiOptions {
+    /// Kinds to find; all by default.
     pub kinds: Vec<PiiKind>,
 }
 
-/// What `pii` can look for.
+/// Kinds of personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PiiKind {
@@ -106,15 +106,15 @@ pub enum PiiKind {
     CloudKey,
 }
 
-/// What can be set for `prompt-injection`.
+/// Options of `prompt-injection`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct PromptInjection {
-    /// Which kinds are looked for; all of them unless said otherwise.
+pub struct InjectionOptions {
+    /// Kinds to find; all by default.
     pub kinds: Vec<InjectionKind>,
 }
 
-/// What `prompt-injection` can look for.
+/// Kinds of prompt injection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InjectionKind {
@@ -136,49 +136,49 @@ pub enum InjectionKind {
     Exfiltration,
 }
 
-/// What can be set for `secrets`.
+/// Options of `secrets`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Secrets {
-    /// Whether keys of known services are looked for.
+pub struct SecretsOptions {
+    /// Find keys of known services.
     pub known: bool,
-    /// Whether values that are called a password, secret, token or key are looked for, and passwords in addresses.
+    /// Find values of members called password, secret, token or key, and passwords in addresses.
     pub assigned: bool,
-    /// Whether words that look as random as a key are looked for.
+    /// Find words as random as a key.
     pub high_entropy: bool,
 }
 
-/// What can be set for `regex`.
+/// Options of `regex`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Patterns {
+pub struct RegexOptions {
     /// The patterns: at most 64, each at most 1,000 bytes long.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<NamedPattern>,
 }
 
-/// One pattern. They are matched in linear time: there are no look-arounds and no references back.
+/// Pattern. It is matched in linear time: there are no look-arounds and no back-references.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Pattern {
-    /// What a match is called, in findings and in what replaces it: letters, digits, `-` and `_`.
+pub struct NamedPattern {
+    /// Name of a match, in findings and replacements: letters, digits, `-` and `_`.
     pub name: String,
     /// The regular expression.
     pub pattern: String,
 }
 
-/// What can be set for `max-tokens`.
+/// Options of `max-tokens`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct MaxTokens {
-    /// How many tokens a message may have, by an estimate: one for four ASCII characters, one for each other character.
+pub struct TokenLimitOptions {
+    /// Maximum number of tokens of a message, by an estimate: one for four ASCII characters, one for each other character.
     pub limit: usize,
 }
 
-/// What can be set for `json-schema`.
+/// Options of `json-schema`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Schema {
-    /// The schema that every data part must fit. A message of nothing but text must be JSON that fits.
+pub struct SchemaOptions {
+    /// Schema that every data part must match. A message of text only must be JSON that matches.
     pub schema: Value,
 }
 
@@ -186,23 +186,23 @@ pub struct Schema {
 
 impl Default for Guardrail {
     fn default() -> Self {
-        Self { enabled: true, checks: Vec::new(), action: Action::default() }
+        Self { enabled: true, checks: Vec::new(), action: CheckAction::default() }
     }
 }
 
-// === impl Target ===
+// === impl CheckDirection ===
 
-impl Target {
-    /// Whether both speak of the same way at least once.
+impl CheckDirection {
+    /// True if the directions overlap.
     pub const fn meets(self, other: Self) -> bool {
         !matches!((self, other), (Self::Input, Self::Output) | (Self::Output, Self::Input))
     }
 }
 
-// === impl Check ===
+// === impl GuardrailCheck ===
 
-impl Check {
-    /// Its type, as it is written.
+impl GuardrailCheck {
+    /// Name of its type.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Pii(_) => "pii",
@@ -216,7 +216,7 @@ impl Check {
         }
     }
 
-    /// Every type, as it is written.
+    /// Names of all types.
     pub const TYPES: [&str; 8] = [
         "pii",
         "prompt-injection",
@@ -228,19 +228,19 @@ impl Check {
         "toxicity",
     ];
 
-    /// A check that needs no settings, by its type.
+    /// Check without options, by the name of its type.
     pub fn plain(name: &str) -> Option<Self> {
         match name {
-            "pii" => Some(Self::Pii(Rule::default())),
-            "prompt-injection" => Some(Self::PromptInjection(Rule::default())),
-            "secrets" => Some(Self::Secrets(Rule::default())),
-            "max-tokens" => Some(Self::MaxTokens(Rule::default())),
+            "pii" => Some(Self::Pii(CheckOptions::default())),
+            "prompt-injection" => Some(Self::PromptInjection(CheckOptions::default())),
+            "secrets" => Some(Self::Secrets(CheckOptions::default())),
+            "max-tokens" => Some(Self::MaxTokens(CheckOptions::default())),
             _ => None,
         }
     }
 
-    /// Which way it looks.
-    pub const fn target(&self) -> Target {
+    /// Direction it checks.
+    pub const fn target(&self) -> CheckDirection {
         match self {
             Self::Pii(rule) => rule.target,
             Self::PromptInjection(rule) => rule.target,
@@ -253,9 +253,9 @@ impl Check {
     }
 }
 
-// === impl Pii ===
+// === impl PiiOptions ===
 
-impl Default for Pii {
+impl Default for PiiOptions {
     fn default() -> Self {
         use PiiKind::{CloudKey, Email, PaymentCard, Phone, UsSsn};
         Self { kinds: vec![UsSsn, PaymentCard, Email, Phone, CloudKey] }
@@ -263,20 +263,20 @@ impl Default for Pii {
 }
 
 impl PiiKind {
-    pub(crate) const fn kinds(self) -> &'static [Kind] {
+    pub(crate) const fn kinds(self) -> &'static [FindingKind] {
         match self {
-            Self::UsSsn => &[Kind::UsSsn],
-            Self::PaymentCard => &[Kind::PaymentCard],
-            Self::Email => &[Kind::Email],
-            Self::Phone => &[Kind::Phone],
-            Self::CloudKey => Kind::KEYS,
+            Self::UsSsn => &[FindingKind::UsSsn],
+            Self::PaymentCard => &[FindingKind::PaymentCard],
+            Self::Email => &[FindingKind::Email],
+            Self::Phone => &[FindingKind::Phone],
+            Self::CloudKey => FindingKind::SERVICE_KEYS,
         }
     }
 }
 
-// === impl PromptInjection ===
+// === impl InjectionOptions ===
 
-impl Default for PromptInjection {
+impl Default for InjectionOptions {
     fn default() -> Self {
         use InjectionKind::{
             Concealment, EncodedInstruction, Exfiltration, HiddenText, InstructionOverride, Persona,
@@ -298,39 +298,39 @@ impl Default for PromptInjection {
 }
 
 impl InjectionKind {
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> FindingKind {
         match self {
-            Self::InstructionOverride => Kind::InstructionOverride,
-            Self::PromptLeak => Kind::PromptLeak,
-            Self::Persona => Kind::Persona,
-            Self::Concealment => Kind::Concealment,
-            Self::RoleMarker => Kind::RoleMarker,
-            Self::HiddenText => Kind::HiddenText,
-            Self::EncodedInstruction => Kind::EncodedInstruction,
-            Self::Exfiltration => Kind::Exfiltration,
+            Self::InstructionOverride => FindingKind::InstructionOverride,
+            Self::PromptLeak => FindingKind::PromptLeak,
+            Self::Persona => FindingKind::Persona,
+            Self::Concealment => FindingKind::Concealment,
+            Self::RoleMarker => FindingKind::RoleMarker,
+            Self::HiddenText => FindingKind::HiddenText,
+            Self::EncodedInstruction => FindingKind::EncodedInstruction,
+            Self::Exfiltration => FindingKind::Exfiltration,
         }
     }
 }
 
-// === impl Secrets ===
+// === impl SecretsOptions ===
 
-impl Default for Secrets {
+impl Default for SecretsOptions {
     fn default() -> Self {
         Self { known: true, assigned: true, high_entropy: true }
     }
 }
 
-// === impl MaxTokens ===
+// === impl TokenLimitOptions ===
 
-impl Default for MaxTokens {
+impl Default for TokenLimitOptions {
     fn default() -> Self {
         Self { limit: 100_000 }
     }
 }
 
-// === impl Schema ===
+// === impl SchemaOptions ===
 
-impl Default for Schema {
+impl Default for SchemaOptions {
     fn default() -> Self {
         Self { schema: Value::Bool(true) }
     }
@@ -345,14 +345,14 @@ mod tests {
         let text = r#"{"enabled":true,"checks":[{"type":"pii","target":"input","config":{"kinds":["email"]}},
             {"type":"max-tokens","config":{"limit":10}},{"type":"secrets"}],"action":"redact"}"#;
         let guardrail: Guardrail = serde_json::from_str(text).unwrap();
-        assert_eq!(guardrail.action, Action::Redact);
+        assert_eq!(guardrail.action, CheckAction::Redact);
         let names: Vec<_> = guardrail.checks.iter().map(|check| (check.name(), check.target())).collect();
-        let both = Target::Both;
-        assert_eq!(names, [("pii", Target::Input), ("max-tokens", both), ("secrets", both)]);
+        let both = CheckDirection::Both;
+        assert_eq!(names, [("pii", CheckDirection::Input), ("max-tokens", both), ("secrets", both)]);
     }
 
     #[test]
-    fn a_key_that_nobody_knows_is_an_error() {
+    fn an_unknown_key_is_an_error() {
         for text in [
             r#"{"check":[]}"#,
             r#"{"checks":[{"type":"pii","targets":"input"}]}"#,
@@ -367,7 +367,9 @@ mod tests {
     #[test]
     fn the_strictest_action_is_the_greatest() {
         assert!(
-            Action::Log < Action::Warn && Action::Warn < Action::Redact && Action::Redact < Action::Block
+            CheckAction::Log < CheckAction::Warn
+                && CheckAction::Warn < CheckAction::Redact
+                && CheckAction::Redact < CheckAction::Block
         );
     }
 }

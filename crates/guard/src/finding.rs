@@ -1,88 +1,88 @@
-//! What was found: kinds and places, never the text.
+//! Findings: kinds and ranges, never the text.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
 use serde::Serialize;
 
-use crate::config::Action;
+use crate::config::CheckAction;
 
-/// One thing that was found.
+/// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
-    /// The type of the check that found it.
+pub struct ContentFinding {
+    /// Type of the check.
     pub check: &'static str,
-    /// What it is.
+    /// Kind of the finding.
     pub kind: Cow<'static, str>,
-    /// The part of the message it is in, from 0.
+    /// Part of the message, from 0.
     pub part: usize,
-    /// Where in that part.
-    pub field: Field,
-    /// From which byte to which, in that field's text or JSON; none when it is about the whole.
+    /// Field of the part.
+    pub field: PartField,
+    /// Byte range in that field's text or JSON; none when the finding is about the whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Range<usize>>,
-    /// What is done about it.
-    pub action: Action,
+    /// Action.
+    pub action: CheckAction,
 }
 
-/// A part's fields that are looked through.
+/// Fields of a part that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Field {
-    /// The text, the data or the address.
+pub enum PartField {
+    /// Text, data or address.
     Content,
-    /// The facts beside it.
+    /// Metadata.
     Metadata,
-    /// A file's name.
+    /// File name.
     Filename,
-    /// Members that nobody knows.
+    /// Unknown members.
     Extra,
     /// All parts together.
     Message,
 }
 
-/// Everything that was found in a message.
+/// Findings of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Findings {
-    /// In the order of places.
-    pub found: Vec<Finding>,
-    /// Whether there was more than is listed. Such a message is blocked where it would be redacted.
+    /// Findings, in order.
+    pub found: Vec<ContentFinding>,
+    /// True if there were more findings than are listed. Such a message is blocked where it would be redacted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
 }
 
-/// What becomes of a message.
+/// Verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Nothing was found.
+pub enum FindingVerdict {
+    /// No finding.
     Pass,
-    /// It goes on, and it is noted.
+    /// Pass, with a record.
     Log,
-    /// It goes on with a warning.
+    /// Pass with a warning.
     Warn,
-    /// It goes on without what was found.
+    /// Pass with replacements.
     Redact,
-    /// It does not go on.
+    /// Block.
     Block,
 }
 
 // === impl Findings ===
 
 impl Findings {
-    /// What becomes of the message: the strictest of what its findings ask for.
-    pub fn verdict(&self) -> Verdict {
-        self.found.iter().map(|finding| finding.verdict(self.is_cut)).max().unwrap_or(Verdict::Pass)
+    /// Strictest verdict of all findings.
+    pub fn verdict(&self) -> FindingVerdict {
+        self.found.iter().map(|finding| finding.verdict(self.is_cut)).max().unwrap_or(FindingVerdict::Pass)
     }
 
-    /// Whether nothing was found.
+    /// True if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 }
 
-/// One line for a header or a log: `pii/email, secrets/high-entropy`. Each kind is named once.
+/// Text for a header or a log: `pii/email, secrets/high-entropy`. Each kind is named once.
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut named: Vec<(&str, &str)> =
@@ -97,16 +97,16 @@ impl fmt::Display for Findings {
     }
 }
 
-// === impl Finding ===
+// === impl ContentFinding ===
 
-impl Finding {
-    /// What is done about it after all: what cannot be cut out is blocked.
-    pub fn verdict(&self, is_cut: bool) -> Verdict {
+impl ContentFinding {
+    /// Verdict on the finding: one that cannot be replaced is blocked.
+    pub fn verdict(&self, is_cut: bool) -> FindingVerdict {
         match self.action {
-            Action::Log => Verdict::Log,
-            Action::Warn => Verdict::Warn,
-            Action::Redact if self.at.is_some() && !is_cut => Verdict::Redact,
-            Action::Redact | Action::Block => Verdict::Block,
+            CheckAction::Log => FindingVerdict::Log,
+            CheckAction::Warn => FindingVerdict::Warn,
+            CheckAction::Redact if self.at.is_some() && !is_cut => FindingVerdict::Redact,
+            CheckAction::Redact | CheckAction::Block => FindingVerdict::Block,
         }
     }
 }

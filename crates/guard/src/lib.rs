@@ -1,26 +1,26 @@
-//! Guardrails: what may be said to whoever works here, and what they may say back. Pure functions.
+//! Guardrails: content checks of requests and responses, as pure functions.
 //!
-//! [`config`] is how an operator writes it, [`Guards`] is that put into shape once, and [`Guards::check`] looks through one
-//! message in one pass. What is found is told by its kind and its place, never by its text: a [`Finding`] can be logged, listed
-//! and sent without giving away what it is about.
+//! [`config`] is what an operator writes, [`GuardrailRuleset`] its compiled form, and [`GuardrailRuleset::check`] scans one message in one
+//! pass. A finding has a kind and a range, never the text: a [`ContentFinding`] can be logged, listed and sent without revealing what was
+//! found.
 
 pub mod classifier;
 pub mod config;
-mod cutting;
 mod finding;
-mod guards;
-mod kind;
+mod finding_kind;
+mod json_strings;
 mod patterns;
-mod raw;
+mod redaction;
+mod ruleset;
 mod scan;
 mod schema;
+pub mod scoped_rules;
 pub mod secrets;
-pub mod setting;
-mod strings;
-mod tokens;
+mod text_attachments;
+mod token_estimate;
 
-pub use finding::{Field, Finding, Findings, Verdict};
-pub use guards::{Asked, CompileError, Guards};
-pub use kind::Kind;
-pub use raw::text as text_of_file;
-pub use tokens::estimate;
+pub use finding::{ContentFinding, FindingVerdict, Findings, PartField};
+pub use finding_kind::FindingKind;
+pub use ruleset::{ClassifierCheck, CompileError, GuardrailRuleset};
+pub use text_attachments::text_of_file;
+pub use token_estimate::estimate_tokens;

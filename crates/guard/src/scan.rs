@@ -1,50 +1,50 @@
-//! The one pass: finds the few places in a text that are worth a closer look, and has them looked at.
+//! Scanner: finds the few places in a text that need a closer check.
 //!
-//! Clean text is what there is most of, so it must cost next to nothing. Three filters go over it: an automaton for the words
-//! that keys and phrases have in them (`anchors`), a comparison of 64 bytes at a time for digits, `@` and whatever is not ASCII,
-//! and leaps from word to word that stop at long ones. Only what they point at is read by the rules in the modules below, each of
-//! which looks at a bounded stretch around that place. So the time is linear in the text, whatever is in it.
+//! Most text is clean, so it must cost next to nothing. Three filters run over it: an automaton for words that occur in keys and phrases
+//! (`prefilter`), a comparison of 64 bytes at a time for digits, `@` and non-ASCII, and leaps from word to word that stop at long ones.
+//! Only the places they find are read by the rules in the modules below, each of which reads a bounded range around the place. So the time
+//! is linear in the text, whatever it contains.
 
-mod anchors;
-mod digits;
-mod hidden;
+mod email;
+mod entropy;
+mod hidden_text;
 mod keys;
-mod mail;
+mod numbers;
 mod phrases;
-mod words;
+mod prefilter;
 
 use std::ops::Range;
 
-use self::anchors::Anchors;
 pub(crate) use self::keys::KEYS;
+use self::prefilter::Prefilter;
 use crate::{
-    guards::CompileError,
-    kind::{Kind, Kinds},
+    finding_kind::{FindingKind, FindingKindSet},
+    ruleset::CompileError,
 };
 
-/// How many bytes are compared at once.
-const BLOCK: usize = 64;
+/// Bytes compared at once.
+const BLOCK_BYTES: usize = 64;
 
-/// Nothing in ASCII that is looked for is shorter: `a@b.de`, `[INST]`. Most names of members are.
-const SHORTEST: usize = 6;
+/// Length of the shortest ASCII finding: `a@b.de`, `[INST]`. Most names of members are shorter.
+const MIN_SCANNED_BYTES: usize = 6;
 
-/// Looks for some kinds.
+/// Scanner for some kinds.
 pub(crate) struct Scanner {
-    kinds: Kinds,
-    anchors: Anchors,
-    wants: Wants,
+    kinds: FindingKindSet,
+    prefilter: Prefilter,
+    filters: ScanFilters,
 }
 
-/// What was found, and where in the text.
+/// Finding in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hit {
-    pub(crate) kind: Kind,
+pub(crate) struct ScanHit {
+    pub(crate) kind: FindingKind,
     pub(crate) at: Range<usize>,
 }
 
-/// Which filters are needed for the kinds.
+/// Filters that the kinds need.
 #[derive(Clone, Copy)]
-struct Wants {
+struct ScanFilters {
     digits: bool,
     at_signs: bool,
     beyond_ascii: bool,
@@ -54,76 +54,77 @@ struct Wants {
 // === impl Scanner ===
 
 impl Scanner {
-    pub(crate) fn new(kinds: Kinds) -> Result<Self, CompileError> {
-        let any = |of: &[Kind]| kinds.has_any(Kinds::of(of));
-        let wants = Wants {
-            digits: any(&[Kind::UsSsn, Kind::PaymentCard, Kind::Phone]),
-            at_signs: any(&[Kind::Email, Kind::UrlPassword]),
-            beyond_ascii: any(&[Kind::HiddenText]),
-            words: any(&[Kind::HighEntropy, Kind::EncodedInstruction]),
+    pub(crate) fn new(kinds: FindingKindSet) -> Result<Self, CompileError> {
+        let any = |of: &[FindingKind]| kinds.intersects(FindingKindSet::new(of));
+        let filters = ScanFilters {
+            digits: any(&[FindingKind::UsSsn, FindingKind::PaymentCard, FindingKind::Phone]),
+            at_signs: any(&[FindingKind::Email, FindingKind::UrlPassword]),
+            beyond_ascii: any(&[FindingKind::HiddenText]),
+            words: any(&[FindingKind::HighEntropy, FindingKind::EncodedInstruction]),
         };
-        Ok(Self { kinds, anchors: Anchors::new(kinds)?, wants })
+        Ok(Self { kinds, prefilter: Prefilter::new(kinds)?, filters })
     }
 
-    /// Adds what is found in a text, in order. `key` is the member that the text is the value of.
-    pub(crate) fn scan(&self, text: &str, key: Option<&str>, hits: &mut Vec<Hit>) {
-        if text.len() < SHORTEST && text.is_ascii() {
+    /// Adds all findings in a text, in order. `key` is the member that the text is the value of.
+    pub(crate) fn scan(&self, text: &str, key: Option<&str>, hits: &mut Vec<ScanHit>) {
+        if text.len() < MIN_SCANNED_BYTES && text.is_ascii() {
             return;
         }
         let first = hits.len();
-        let mut found = |kind: Kind, at: Range<usize>| {
-            if self.kinds.has(kind) {
-                hits.push(Hit { kind, at });
+        let mut found = |kind: FindingKind, at: Range<usize>| {
+            if self.kinds.contains(kind) {
+                hits.push(ScanHit { kind, at });
             }
         };
-        self.anchors.scan(text, &mut found);
-        self.blocks(text, &mut found);
-        if self.wants.words {
-            words::scan(text, &self.anchors, &mut found);
+        self.prefilter.scan(text, &mut found);
+        self.scan_blocks(text, &mut found);
+        if self.filters.words {
+            entropy::scan(text, &self.prefilter, &mut found);
         }
         if let Some(key) = key {
-            keys::named(key, text, &mut found);
+            keys::scan_member(key, text, &mut found);
         }
         if hits.len() > first + 1 {
-            tidy(hits, first);
+            merge_overlaps(hits, first);
         }
     }
 
-    fn blocks(&self, text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
-        let Wants { digits, at_signs, beyond_ascii, .. } = self.wants;
+    fn scan_blocks(&self, text: &str, found: &mut impl FnMut(FindingKind, Range<usize>)) {
+        let ScanFilters { digits, at_signs, beyond_ascii, .. } = self.filters;
         if !(digits || at_signs || beyond_ascii) {
             return;
         }
         let (mut read, mut mailed, mut is_beyond) = (0, 0, false);
-        for (n, block) in text.as_bytes().chunks(BLOCK).enumerate() {
-            let seen = Seen::of(block);
-            let span = n * BLOCK..n * BLOCK + block.len();
+        for (n, block) in text.as_bytes().chunks(BLOCK_BYTES).enumerate() {
+            let seen = BlockBytes::scan(block);
+            let span = n * BLOCK_BYTES..n * BLOCK_BYTES + block.len();
             if digits && seen.digit {
-                read = digits::scan(text, span.start.max(read)..span.end, found);
+                read = numbers::scan(text, span.start.max(read)..span.end, found);
             }
             if at_signs && seen.at_sign {
-                mailed = mail::scan(text, span.start.max(mailed)..span.end, found);
+                mailed = email::scan(text, span.start.max(mailed)..span.end, found);
             }
-            is_beyond = is_beyond || (beyond_ascii && seen.beyond_ascii && hidden::is_suspicious(text, span));
+            is_beyond =
+                is_beyond || (beyond_ascii && seen.beyond_ascii && hidden_text::is_suspicious(text, span));
         }
         if is_beyond {
-            hidden::scan(text, &self.anchors, found);
+            hidden_text::scan(text, &self.prefilter, found);
         }
     }
 }
 
-/// What is in a block.
-struct Seen {
+/// Byte classes in a block.
+struct BlockBytes {
     digit: bool,
     at_sign: bool,
     beyond_ascii: bool,
 }
 
-// === impl Seen ===
+// === impl BlockBytes ===
 
-impl Seen {
-    /// Written without branches, so that the compiler compares many bytes at a time.
-    fn of(block: &[u8]) -> Self {
+impl BlockBytes {
+    /// Branch-free, so that the compiler compares many bytes at a time.
+    fn scan(block: &[u8]) -> Self {
         let (mut digit, mut at_sign, mut high) = (0_u8, 0_u8, 0_u8);
         for byte in block {
             digit |= u8::from(byte.wrapping_sub(b'0') < 10);
@@ -134,10 +135,10 @@ impl Seen {
     }
 }
 
-/// Puts hits in order, each place once. A vague kind gives way to one that says more.
-fn tidy(hits: &mut Vec<Hit>, first: usize) {
+/// Sorts findings and merges overlaps. A vague kind yields to a specific one.
+fn merge_overlaps(hits: &mut Vec<ScanHit>, first: usize) {
     hits[first..].sort_by_key(|hit| (hit.at.start, hit.kind.is_vague(), std::cmp::Reverse(hit.at.end)));
-    let mut kept: Vec<Hit> = Vec::with_capacity(hits.len() - first);
+    let mut kept: Vec<ScanHit> = Vec::with_capacity(hits.len() - first);
     for hit in hits.drain(first..) {
         match kept.last_mut() {
             Some(last) if hit.at.start < last.at.end => {
@@ -156,7 +157,7 @@ fn tidy(hits: &mut Vec<Hit>, first: usize) {
 }
 
 /// The nearest place at or before `at` where a character begins.
-fn floor(text: &str, at: usize) -> usize {
+fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -165,7 +166,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// The nearest place at or behind `at` where a character begins.
-fn ceil(text: &str, at: usize) -> usize {
+fn ceil_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at += 1;

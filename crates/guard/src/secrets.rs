@@ -1,19 +1,19 @@
-//! Masks secrets in text and in members of JSON, for whatever is logged or recorded.
+//! Masking of secrets in text and JSON, for logs and records.
 //!
-//! A secret is known by one of four signs: the name of the member that it is the value of, how it begins, the place of a password in an
-//! address (`postgres://user:…@host`), or how random it looks. Guardrails decide about messages with the same scanner and stricter rules;
-//! here a false alarm costs a word in a log and a miss costs a secret, so a known beginning is enough.
+//! A secret is recognized by one of four signs: the name of its member, its prefix, the place of a password in a URL
+//! (`postgres://user:…@host`), or its randomness. Guardrails use the scanner with stricter rules; here a false alarm costs a word in a log
+//! and a miss costs a secret, so a known prefix is enough.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::{
-    kind::{Kind, Kinds},
-    scan::{Hit, KEYS, Scanner},
+    finding_kind::{FindingKind, FindingKindSet},
+    scan::{KEYS, ScanHit, Scanner},
 };
 
-/// What stands in the place of a secret.
+/// Replacement of a secret.
 pub const MASK: &str = "[redacted]";
 
 /// Parts of names that make a value a secret, in lower case and without separators.
@@ -43,13 +43,13 @@ const NUMERIC_NAMES: [&str; 9] =
     ["password", "passwd", "passcode", "pwd", "pin", "otp", "totp", "cvv", "cvc"];
 
 /// Last words that make a name with `token` or `secret` in it harmless: `tokenId`, `token_type`, `secretName`.
-const HARMLESS_ENDS: [&str; 13] = [
+const HARMLESS_SUFFIXES: [&str; 13] = [
     "id", "ids", "type", "kind", "name", "names", "count", "limit", "usage", "budget", "url", "uri",
     "endpoint",
 ];
 
-/// How secrets of well-known services begin.
-const PREFIXES: [&str; 52] = [
+/// Prefixes of secrets of well-known services.
+const KEY_PREFIXES: [&str; 52] = [
     "sk-",
     "sk_live_",
     "sk_test_",
@@ -104,31 +104,31 @@ const PREFIXES: [&str; 52] = [
     "rialto_",
 ];
 
-/// Beginnings that are secret whatever follows.
-const MARKS: [&str; 4] = ["eyJhbGci", "-----BEGIN", "Bearer ", "Basic "];
+/// Prefixes that are secret whatever follows.
+const SECRET_MARKS: [&str; 4] = ["eyJhbGci", "-----BEGIN", "Bearer ", "Basic "];
 
-/// So many characters of a key must follow its beginning: words that only begin alike are shorter.
-const LEAST_BEHIND: usize = 6;
+/// Least number of characters after a prefix: words that only begin alike are shorter.
+const MIN_KEY_CHARS: usize = 6;
 
 /// Kinds of secrets that the scanner knows by more than their beginning.
-const SCANNED: [Kind; 11] = [
-    Kind::AwsKey,
-    Kind::GcpKey,
-    Kind::AzureKey,
-    Kind::GithubToken,
-    Kind::SlackToken,
-    Kind::StripeKey,
-    Kind::AiKey,
-    Kind::ServiceToken,
-    Kind::Jwt,
-    Kind::PrivateKey,
-    Kind::UrlPassword,
+const SCANNED_KINDS: [FindingKind; 11] = [
+    FindingKind::AwsKey,
+    FindingKind::GcpKey,
+    FindingKind::AzureKey,
+    FindingKind::GithubToken,
+    FindingKind::SlackToken,
+    FindingKind::StripeKey,
+    FindingKind::AiKey,
+    FindingKind::ServiceToken,
+    FindingKind::Jwt,
+    FindingKind::PrivateKey,
+    FindingKind::UrlPassword,
 ];
 
-/// What the name of a member says about its value.
+/// Meaning of a member's name for its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretName {
-    /// Nothing.
+    /// Not the name of a secret.
     Harmless,
     /// Text and whatever is below it are secret.
     Text,
@@ -136,13 +136,13 @@ pub enum SecretName {
     TextAndNumbers,
 }
 
-/// Finds secrets by their beginnings, in any case; a closer look follows.
-static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let words = PREFIXES.iter().chain(&MARKS);
+/// Automaton of prefixes; a closer check follows.
+static PREFIX_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let words = KEY_PREFIXES.iter().chain(&SECRET_MARKS);
     AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(words).ok()
 });
 
-/// Pieces that every name of a secret has one of, however it is written.
+/// Pieces of which every name of a secret has one, however it is written.
 const NAME_PIECES: [&str; 18] = [
     "pass",
     "pwd",
@@ -166,27 +166,28 @@ const NAME_PIECES: [&str; 18] = [
 
 /// Prefilter: pieces of names, beginnings and anchors of the scanner together, so that a text without any of them, which most arguments
 /// are, is read once.
-static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let scanned = Kinds::of(&SCANNED);
-    let anchors = KEYS.iter().filter(|key| scanned.has(key.kind)).map(|key| key.prefix);
-    let words = NAME_PIECES.into_iter().chain(PREFIXES).chain(MARKS).chain(anchors);
+static HINT_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let scanned = FindingKindSet::new(&SCANNED_KINDS);
+    let anchors = KEYS.iter().filter(|key| scanned.contains(key.kind)).map(|key| key.prefix);
+    let words = NAME_PIECES.into_iter().chain(KEY_PREFIXES).chain(SECRET_MARKS).chain(anchors);
     AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(words).ok()
 });
 
-static SCANNER: LazyLock<Option<Scanner>> = LazyLock::new(|| Scanner::new(Kinds::of(&SCANNED)).ok());
+static KEY_SCANNER: LazyLock<Option<Scanner>> =
+    LazyLock::new(|| Scanner::new(FindingKindSet::new(&SCANNED_KINDS)).ok());
 
-static ENTROPY: LazyLock<Option<Scanner>> =
-    LazyLock::new(|| Scanner::new(Kinds::of(&[Kind::HighEntropy])).ok());
+static ENTROPY_SCANNER: LazyLock<Option<Scanner>> =
+    LazyLock::new(|| Scanner::new(FindingKindSet::new(&[FindingKind::HighEntropy])).ok());
 
-/// What a member's name says about its value.
+/// Meaning of a member's name for its value.
 pub fn secret_name(name: &str) -> SecretName {
-    let words = words_of(name);
+    let words = split_name(name);
     let plain = words.concat();
     let is_word = |known: &&str| words.iter().any(|word| word == *known);
     let part = NAME_PARTS.iter().find(|part| plain.contains(**part));
     let is_harmless = words.len() > 1
         && matches!(part, Some(&("token" | "secret")))
-        && words.last().is_some_and(|last| HARMLESS_ENDS.contains(&last.as_str()));
+        && words.last().is_some_and(|last| HARMLESS_SUFFIXES.contains(&last.as_str()));
     if NUMERIC_NAMES.iter().any(|known| if known.len() > 4 { plain.contains(known) } else { is_word(known) })
     {
         SecretName::TextAndNumbers
@@ -197,26 +198,26 @@ pub fn secret_name(name: &str) -> SecretName {
     }
 }
 
-/// Whether a text could hold a secret, by a member's name or by a value. Quick, and says yes too often rather than too rarely.
+/// True if a text may hold a secret, by a member's name or by a value. Fast, with false positives rather than false negatives.
 pub fn may_hold_secret(json: &str) -> bool {
-    // What is escaped is not seen before it is read.
+    // Escaped text is not visible before it is parsed.
     json.contains('\\')
         || json.contains("://") && json.contains('@')
         || has_hint(json) && (has_suspicious_name(json) || !find_secrets(json).is_empty())
         || has_random_word(json)
 }
 
-/// Whether a text has any word that secrets or their names have.
+/// True if a text has any word that occurs in secrets or their names.
 fn has_hint(text: &str) -> bool {
-    HINTS.as_ref().is_none_or(|hints| hints.is_match(text))
+    HINT_AUTOMATON.as_ref().is_none_or(|hints| hints.is_match(text))
 }
 
-/// Whether a secret stands in a text.
+/// True if a text contains a secret.
 pub fn has_secret(text: &str) -> bool {
     (text.contains("://") || has_hint(text)) && !find_secrets(text).is_empty() || has_random_word(text)
 }
 
-/// The text with every secret in it masked.
+/// Masks every secret in a text.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     if !text.contains("://") && !has_hint(text) {
         return Cow::Borrowed(text);
@@ -235,26 +236,26 @@ pub fn mask_secrets(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// Whether a word of a text looks as random as a key.
+/// True if a word of a text looks as random as a key.
 pub fn has_random_word(text: &str) -> bool {
-    let Some(scanner) = &*ENTROPY else { return false };
+    let Some(scanner) = &*ENTROPY_SCANNER else { return false };
     let mut hits = Vec::new();
     scanner.scan(text, None, &mut hits);
     !hits.is_empty()
 }
 
-/// Where secrets stand in a text, in order, none of them twice.
+/// Ranges of secrets in a text, in order and without overlaps.
 fn find_secrets(text: &str) -> Vec<Range<usize>> {
-    let mut hits: Vec<Hit> = Vec::new();
-    if let Some(scanner) = &*SCANNER {
+    let mut hits: Vec<ScanHit> = Vec::new();
+    if let Some(scanner) = &*KEY_SCANNER {
         scanner.scan(text, None, &mut hits);
     }
     let mut found: Vec<Range<usize>> = hits.into_iter().map(|hit| hit.at).collect();
-    if let Some(beginnings) = &*BEGINNINGS {
+    if let Some(beginnings) = &*PREFIX_AUTOMATON {
         let places = beginnings.find_overlapping_iter(text);
-        found.extend(places.filter_map(|place| behind(text, place.range())));
+        found.extend(places.filter_map(|place| secret_after_prefix(text, place.range())));
     }
-    found.extend(passwords(text));
+    found.extend(url_passwords(text));
     found.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(found.len());
     for place in found {
@@ -266,11 +267,11 @@ fn find_secrets(text: &str) -> Vec<Range<usize>> {
     merged
 }
 
-/// The secret that begins here, if enough of one follows.
-fn behind(text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
+/// Range of the secret with this prefix, if enough of it follows.
+fn secret_after_prefix(text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let word = text.get(beginning.clone())?;
-    let is_mark = MARKS.contains(&word);
+    let is_mark = SECRET_MARKS.contains(&word);
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if beginning.start > 0 && goes_on(&bytes[beginning.start - 1]) {
         return None;
@@ -279,7 +280,7 @@ fn behind(text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
     let length = bytes[beginning.end..].iter().take_while(is_key).count();
     // A PEM block goes on to its end, which only the scanner knows; its first line is enough here.
     let is_enough =
-        if is_mark { word.starts_with('-') || length >= LEAST_BEHIND } else { length >= LEAST_BEHIND };
+        if is_mark { word.starts_with('-') || length >= MIN_KEY_CHARS } else { length >= MIN_KEY_CHARS };
     let has_digit_or_case = || {
         let rest = &bytes[beginning.end..beginning.end + length];
         rest.iter().any(u8::is_ascii_digit) || rest.iter().any(u8::is_ascii_uppercase) || length >= 16
@@ -292,8 +293,8 @@ fn behind(text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
     (is_enough && is_made).then_some(beginning.start..beginning.end + length)
 }
 
-/// The passwords in addresses: `scheme://user:password@host`.
-fn passwords(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+/// Passwords in URLs: `scheme://user:password@host`.
+fn url_passwords(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     memchr::memmem::find_iter(text.as_bytes(), b"://").filter_map(|at| {
         let start = at + 3;
         let authority = text.get(start..)?;
@@ -307,14 +308,14 @@ fn passwords(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Whether a member's name in a JSON text could be that of a secret.
+/// True if a member's name in a JSON text may be that of a secret.
 fn has_suspicious_name(json: &str) -> bool {
     let mut texts = json.split('"').skip(1).step_by(2);
     texts.any(|text| text.len() <= 80 && has_hint(text) && secret_name(text) != SecretName::Harmless)
 }
 
 /// The words of a name, in lower case: `apiKey`, `API_KEY` and `api-key` are alike.
-fn words_of(name: &str) -> Vec<String> {
+fn split_name(name: &str) -> Vec<String> {
     let (mut words, mut word, mut was_lower) = (Vec::new(), String::new(), false);
     for c in name.chars() {
         if !c.is_alphanumeric() || c.is_uppercase() && was_lower {

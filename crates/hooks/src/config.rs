@@ -1,24 +1,24 @@
-//! What can be said about webhooks in the configuration.
+//! Configuration of webhooks (`[webhooks]`).
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much longer the right to deliver lasts than one delivery may take.
-const SPARE: Duration = Duration::from_secs(5);
+/// Time that a lease lasts beyond the timeout of one delivery.
+const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
-/// How webhooks are delivered to.
+/// Settings of webhook delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How long a receiver may take for one event, in milliseconds.
+    /// Timeout of one delivery, in milliseconds.
     pub timeout_ms: u64,
-    /// The pause after a first failure, in milliseconds. It doubles with each further one.
+    /// Retry pause after the first failure, in milliseconds. It doubles with each further failure.
     pub retry_ms: u64,
-    /// The longest pause, in milliseconds.
+    /// Longest retry pause, in milliseconds.
     pub max_retry_ms: u64,
-    /// An event that is older than so many hours is given up when its receiver fails.
+    /// Age in hours from which an event is dropped when its receiver fails.
     pub give_up_hours: u32,
 }
 
@@ -29,18 +29,18 @@ impl Config {
         Duration::from_millis(self.timeout_ms)
     }
 
-    /// How long the right to deliver is taken for.
+    /// Length of a delivery lease.
     pub(crate) const fn lease(&self) -> Duration {
-        self.timeout().saturating_add(SPARE)
+        self.timeout().saturating_add(LEASE_MARGIN)
     }
 
-    /// How long to wait after so many failures in a row, without chance.
-    pub(crate) fn pause(&self, failures: u32) -> Duration {
+    /// Retry pause after this number of consecutive failures, without jitter.
+    pub(crate) fn retry_pause(&self, failures: u32) -> Duration {
         let doubled = 1_u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         Duration::from_millis(self.retry_ms.saturating_mul(doubled).min(self.max_retry_ms))
     }
 
-    pub(crate) const fn give_up(&self) -> Duration {
+    pub(crate) const fn max_event_age(&self) -> Duration {
         Duration::from_secs(self.give_up_hours as u64 * 3600)
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_longest() {
-        let seconds = |failures| Config::default().pause(failures).as_secs();
+        let seconds = |failures| Config::default().retry_pause(failures).as_secs();
         assert_eq!([1, 2, 3, 10, 11, 64, u32::MAX].map(seconds), [1, 2, 4, 512, 600, 600, 600]);
     }
 }

@@ -1,4 +1,4 @@
-//! One event, brought to its receiver once.
+//! One attempt to deliver an event.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_model::{
     credential::{Secret, Source},
@@ -16,42 +16,42 @@ use rialto_model::{
 use serde::Serialize;
 
 use crate::{
-    cloud::{CloudEvent, MEDIA_TYPE},
-    key::Key,
+    cloud_event::{CLOUD_EVENT_MEDIA_TYPE, CloudEvent},
+    signing_key::SigningKey,
 };
 
-/// What a receiver says is of no interest; it is read so that the connection can be used again.
-const MOST_READ: usize = 64 * 1024;
+/// Maximum bytes of a response; it is read only so that the connection can be reused.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// Longer than this nobody is asked to wait.
-const LONGEST_WISH: Duration = Duration::from_secs(3600);
+/// Longest `Retry-After` that is respected.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// Reads a secret from where it is kept, or says why there is nothing to read.
+/// Function that reads a secret, or names what is missing.
 pub type Secrets = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
 
-/// Brings events to receivers.
+/// Delivers events to receivers.
 #[derive(Clone)]
 pub struct Delivery {
-    /// The one way out.
+    /// Outbound HTTP client.
     pub fetch: Arc<dyn Fetch>,
-    /// Where keys are read.
+    /// Reader of signing keys.
     pub secrets: Secrets,
-    /// How long a receiver may take.
+    /// Timeout of a delivery.
     pub timeout: Duration,
 }
 
-/// How it went.
+/// Outcome of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was taken.
-    Taken,
-    /// The receiver wants nothing any more.
-    Unwanted,
-    /// It was not taken.
+pub enum DeliveryOutcome {
+    /// The receiver accepted the event.
+    Accepted,
+    /// The receiver answered 410 Gone and wants no more events.
+    Gone,
+    /// The delivery failed.
     Failed {
-        /// Why, for whoever looks after the webhook.
+        /// Reason, for the owner of the webhook.
         why: String,
-        /// How long the receiver asks to be left alone.
+        /// Pause that the receiver asks for.
         wait: Option<Duration>,
     },
 }
@@ -59,24 +59,24 @@ pub enum Outcome {
 // === impl Delivery ===
 
 impl Delivery {
-    /// Brings one event.
-    pub async fn bring<T: Serialize>(
+    /// Delivers one event.
+    pub async fn deliver<T: Serialize>(
         &self,
         webhook: &Webhook,
         event: &CloudEvent<'_, T>,
         now: Timestamp,
-    ) -> Outcome {
+    ) -> DeliveryOutcome {
         let secret = (self.secrets)(&webhook.secret).await;
         let request = secret
-            .map_err(|why| missing(&webhook.secret, &why))
+            .map_err(|why| describe_missing_key(&webhook.secret, &why))
             .and_then(|secret| self.request(webhook, &secret, event, now));
         let request = match request {
             Ok(request) => request,
-            Err(why) => return Outcome::failed(why),
+            Err(why) => return DeliveryOutcome::failed(why),
         };
         match self.fetch.fetch(request).await {
-            Ok(answer) => judged(answer, now).await,
-            Err(error) => Outcome::failed(unreached(&error)),
+            Ok(answer) => outcome_of(answer, now).await,
+            Err(error) => DeliveryOutcome::failed(describe_fetch_error(&error)),
         }
     }
 
@@ -86,14 +86,14 @@ impl Delivery {
         secret: &Secret,
         event: &CloudEvent<'_, T>,
         now: Timestamp,
-    ) -> Result<Request, String> {
-        let key = Key::parse(secret.expose()).map_err(|error| error.to_string())?;
+    ) -> Result<FetchRequest, String> {
+        let key = SigningKey::parse(secret.expose()).map_err(|error| error.to_string())?;
         let body = serde_json::to_vec(event).map_err(|error| error.to_string())?;
         let uri = webhook.url.parse::<Uri>().map_err(|_| "its address is not valid".to_owned())?;
         let timestamp = now.as_second();
         let value = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
-        let mut request = Request::new(Method::POST, uri)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))
+        let mut request = FetchRequest::new(Method::POST, uri)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static(CLOUD_EVENT_MEDIA_TYPE))
             .header(HeaderName::from_static("webhook-id"), value(&event.id)?)
             .header(HeaderName::from_static("webhook-timestamp"), timestamp.into())
             .header(
@@ -103,35 +103,35 @@ impl Delivery {
         request.body = body.into();
         request.reach = if webhook.allow_private { Reach::Private } else { Reach::Public };
         (request.patience, request.total) = (self.timeout, Some(self.timeout));
-        request.limit = Some(MOST_READ);
+        request.limit = Some(MAX_RESPONSE_BYTES);
         Ok(request)
     }
 }
 
-// === impl Outcome ===
+// === impl DeliveryOutcome ===
 
-impl Outcome {
+impl DeliveryOutcome {
     const fn failed(why: String) -> Self {
         Self::Failed { why, wait: None }
     }
 }
 
-async fn judged(answer: Response, now: Timestamp) -> Outcome {
-    let (status, wait) = (answer.status, wish(&answer, now));
-    // Whatever it is, and whether or not it comes whole: the status was said.
+async fn outcome_of(answer: FetchResponse, now: Timestamp) -> DeliveryOutcome {
+    let (status, wait) = (answer.status, retry_after(&answer, now));
+    // Its content does not matter: the status has been received.
     let _ = answer.body.read().await;
     match status {
-        status if status.is_success() => Outcome::Taken,
-        StatusCode::GONE => Outcome::Unwanted,
-        status if status.is_redirection() => {
-            Outcome::failed(format!("it answered with HTTP status {status}; redirects are not followed"))
-        }
-        status => Outcome::Failed { why: format!("it answered with HTTP status {status}"), wait },
+        status if status.is_success() => DeliveryOutcome::Accepted,
+        StatusCode::GONE => DeliveryOutcome::Gone,
+        status if status.is_redirection() => DeliveryOutcome::failed(format!(
+            "it answered with HTTP status {status}; redirects are not followed"
+        )),
+        status => DeliveryOutcome::Failed { why: format!("it answered with HTTP status {status}"), wait },
     }
 }
 
-/// What `Retry-After` says: seconds, or a date.
-fn wish(answer: &Response, now: Timestamp) -> Option<Duration> {
+/// Value of `Retry-After`: seconds, or a date.
+fn retry_after(answer: &FetchResponse, now: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -140,14 +140,14 @@ fn wish(answer: &Response, now: Timestamp) -> Option<Duration> {
             Duration::try_from(SignedDuration::from_secs(then.as_second() - now.as_second())).ok()?
         }
     };
-    Some(wait.min(LONGEST_WISH))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
-fn unreached(error: &FetchError) -> String {
+fn describe_fetch_error(error: &FetchError) -> String {
     format!("it could not be reached: {error}")
 }
 
-fn missing(secret: &Source, why: &str) -> String {
+fn describe_missing_key(secret: &Source, why: &str) -> String {
     match secret {
         Source::Env(name) => {
             format!("its key is missing: set the environment variable {name} where `rialto serve` runs")
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn key() -> Secret {
-        Secret::from(Key::text(&[7; 32]))
+        Secret::from(SigningKey::encode(&[7; 32]))
     }
 
     fn webhook() -> Webhook {
@@ -185,24 +185,26 @@ mod tests {
         }
     }
 
-    /// What comes of an event that is answered like this.
-    async fn answered(answer: impl Fn() -> Result<Response, FetchError> + Send + Sync + 'static) -> Outcome {
+    /// Outcome of an event with this response.
+    async fn answered(
+        answer: impl Fn() -> Result<FetchResponse, FetchError> + Send + Sync + 'static,
+    ) -> DeliveryOutcome {
         let delivery = Delivery {
-            fetch: Arc::new(move |_: Request| answer()),
+            fetch: Arc::new(move |_: FetchRequest| answer()),
             secrets: Arc::new(|_| Box::pin(std::future::ready(Ok(key())))),
             timeout: Duration::from_secs(10),
         };
         let event = CloudEvent::test("test-1".into(), "urn:rialto", at(0));
-        delivery.bring(&webhook(), &event, at(0)).await
+        delivery.deliver(&webhook(), &event, at(0)).await
     }
 
     async fn asked_to_wait(text: &'static str) -> Option<u64> {
         let busy = move || {
-            let answer = Response::fixed(StatusCode::SERVICE_UNAVAILABLE, "");
+            let answer = FetchResponse::fixed(StatusCode::SERVICE_UNAVAILABLE, "");
             Ok(answer.header(header::RETRY_AFTER, HeaderValue::from_static(text)))
         };
         match answered(busy).await {
-            Outcome::Failed { wait, .. } => wait.map(|wait| wait.as_secs()),
+            DeliveryOutcome::Failed { wait, .. } => wait.map(|wait| wait.as_secs()),
             other => panic!("{other:?}"),
         }
     }
@@ -225,19 +227,19 @@ mod tests {
     async fn only_success_counts_as_taken() {
         for (status, is_taken) in [(200, true), (204, true), (301, false), (404, false), (500, false)] {
             let outcome =
-                answered(move || Ok(Response::fixed(StatusCode::from_u16(status).unwrap(), "ok"))).await;
-            assert_eq!(outcome == Outcome::Taken, is_taken, "{status}: {outcome:?}");
+                answered(move || Ok(FetchResponse::fixed(StatusCode::from_u16(status).unwrap(), "ok"))).await;
+            assert_eq!(outcome == DeliveryOutcome::Accepted, is_taken, "{status}: {outcome:?}");
         }
-        assert_eq!(answered(|| Ok(Response::fixed(StatusCode::GONE, ""))).await, Outcome::Unwanted);
+        assert_eq!(answered(|| Ok(FetchResponse::fixed(StatusCode::GONE, ""))).await, DeliveryOutcome::Gone);
         let outcome = answered(|| Err(FetchError::Timeout(Duration::from_secs(10)))).await;
         let why = "it could not be reached: took longer than 10 s to answer".to_owned();
-        assert_eq!(outcome, Outcome::failed(why));
+        assert_eq!(outcome, DeliveryOutcome::failed(why));
     }
 
     #[tokio::test]
     async fn what_is_sent_says_who_it_is_for_and_nothing_of_the_key() {
         let delivery = Delivery {
-            fetch: Arc::new(|_: Request| Err(FetchError::TooLarge(0))),
+            fetch: Arc::new(|_: FetchRequest| Err(FetchError::TooLarge(0))),
             secrets: Arc::new(|_| Box::pin(std::future::ready(Ok(key())))),
             timeout: Duration::from_secs(10),
         };
@@ -247,6 +249,6 @@ mod tests {
             request.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
         insta::assert_snapshot!(headers.collect::<Vec<_>>().join("\n"));
         assert_eq!((request.reach, request.total), (Reach::Public, Some(Duration::from_secs(10))));
-        assert!(!format!("{request:?}").contains(&Key::text(&[7; 32])));
+        assert!(!format!("{request:?}").contains(&SigningKey::encode(&[7; 32])));
     }
 }

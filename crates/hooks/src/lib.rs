@@ -1,17 +1,17 @@
-//! Those who hear of calls after they happened: webhooks, and whoever watches.
+//! Delivery of audit events after the call: webhooks and live watchers.
 //!
-//! Nobody here stands on the road of a call. What happened is in the audit trail, in order and numbered; a listener is a
-//! place in it and goes on from there in its own time. One that is slow is behind, one that fails is tried again, and
-//! what it can never be told any more is counted.
+//! Nothing here runs in the call pipeline. Events are in the audit trail, in order and numbered; a receiver has a position in it and
+//! continues from there in its own time. A slow receiver falls behind, a failing one is retried, and records that it can no longer receive
+//! are counted.
 //!
-//! Webhooks get each event as a CloudEvent ([`cloud`]), signed like Standard Webhooks wants it ([`key`]), one after the
-//! other ([`delivery`]), by one process at a time ([`courier`]). Whoever watches gets records as they come ([`live`]).
+//! Each webhook gets events as CloudEvents ([`cloud_event`]), signed by Standard Webhooks ([`signing_key`]), one after the other
+//! ([`delivery`]), from one process at a time ([`dispatcher`]). Watchers get records as they are written ([`audit_feed`]).
 
-pub mod cloud;
+pub mod audit_feed;
+pub mod cloud_event;
 pub mod config;
-pub mod courier;
 pub mod delivery;
-pub mod key;
-pub mod live;
+pub mod dispatcher;
+pub mod signing_key;
 
 pub use self::config::Config;

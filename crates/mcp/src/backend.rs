@@ -28,7 +28,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
-use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
+use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{
     announce_working::announced,
     peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
@@ -69,7 +69,7 @@ pub struct McpBackendDeps {
     /// Launcher of child processes.
     pub launcher: Launcher,
     /// Resolver of the secrets in headers.
-    pub secrets: Resolver,
+    pub secrets: SecretResolver,
     /// Callback for changed tools.
     pub changed: ToolsChanged,
     /// Answers sampling requests of servers.

@@ -335,7 +335,7 @@ fn rendered(end: Result<ToolResult, Failure>, errors: ToolErrors) -> Result<Tool
 fn answered(id: RawJson<'_>, outcome: &Result<ToolResult, ErrorData>) -> Response {
     let mut response = plain(codec::called(id, outcome));
     if let Ok(ToolResult { marks: ResultMeta { guardrail: Some(notice), .. }, .. }) = outcome {
-        rialto_edge::warning::put(response.headers_mut(), Some(notice));
+        rialto_edge::guardrail_header::insert(response.headers_mut(), Some(notice));
     }
     response
 }

@@ -148,7 +148,8 @@ impl McpHandler {
         client.naming = client.naming.with_schemas(schemas.unwrap_or(self.desk.config.schemas));
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
-        client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);
+        client.trace =
+            trace::of(said(trace::TRACEPARENT), said(trace::TRACESTATE), said(trace::BAGGAGE), headers);
         client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
         let errors = parts.and_then(|parts| parts.extensions.get::<ToolErrors>().copied());
         client.errors = errors.unwrap_or(self.desk.config.tool_errors);

@@ -16,7 +16,7 @@ use http::{
     request::Parts,
 };
 use http_body_util::LengthLimitError;
-use rialto_edge::{problem, streams::StreamLimits};
+use rialto_edge::{problem, stream_limits::StreamLimits};
 use rialto_model::{
     call::Caller,
     json::{MAX_DEPTH, is_too_deep},
@@ -164,11 +164,13 @@ async fn answer(http: &HttpEndpoint, mut request: Request) -> Response {
             }
             response
         }
-        Method::GET => match request.extensions().get::<Caller>().map(|caller| http.streams.take(caller)) {
-            Some(Ok(slot)) => slot.hold(http.service.handle(request).await.map(Body::new)),
-            Some(Err(failure)) => problem::answer(&failure),
-            None => http.service.handle(request).await.map(Body::new),
-        },
+        Method::GET => {
+            match request.extensions().get::<Caller>().map(|caller| http.streams.acquire(caller)) {
+                Some(Ok(slot)) => slot.attach(http.service.handle(request).await.map(Body::new)),
+                Some(Err(failure)) => problem::respond(&failure),
+                None => http.service.handle(request).await.map(Body::new),
+            }
+        }
         _ => http.service.handle(request).await.map(Body::new),
     }
 }
@@ -185,7 +187,7 @@ fn not_admitted(caller: &Caller, error: AdmissionError) -> Response {
             refused(StatusCode::NOT_FOUND, "not-found", "there is no such session; initialize a new one")
         }
         AdmissionError::Full(reason) => no_session(caller, reason),
-        AdmissionError::Unavailable(failure) => problem::answer(&failure),
+        AdmissionError::Unavailable(failure) => problem::respond(&failure),
     }
 }
 
@@ -228,15 +230,15 @@ async fn post(http: &HttpEndpoint, request: Request) -> Response {
 /// Answers a subscription with a stream.
 async fn listen(http: &HttpEndpoint, parts: Parts, body: Bytes) -> Response {
     let Some(caller) = parts.extensions.get::<Caller>() else { return pass_on(http, parts, body).await };
-    let slot = match http.streams.take(caller) {
+    let slot = match http.streams.acquire(caller) {
         Ok(slot) => slot,
-        Err(failure) => return problem::answer(&failure),
+        Err(failure) => return problem::respond(&failure),
     };
     let response = match http.fast_path.answer(&parts, &body).await {
         Some(response) => response,
         None => pass_on(http, parts, body).await,
     };
-    slot.hold(response)
+    slot.attach(response)
 }
 
 /// Opens a session, if the caller has one left.
@@ -257,7 +259,7 @@ async fn initialize(http: &HttpEndpoint, parts: Parts, body: Bytes) -> Response 
             }
             response
         }
-        Err(failure) => problem::answer(&failure),
+        Err(failure) => problem::respond(&failure),
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use axum::Router;
 use futures::future::BoxFuture;
-use rialto_edge::streams::StreamLimits;
+use rialto_edge::stream_limits::StreamLimits;
 use rialto_engine::Engine;
 use rialto_model::{agent::Agent, call::Caller, credential::Secret, failure::Failure, rights::Right};
 use rialto_policy::Action;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use rialto_engine::{
     Engine,
     directory::{Directory, Entry},
-    search::distance,
+    search::edit_distance,
 };
 use rialto_model::{
     call::{Caller, Target},
@@ -93,13 +93,13 @@ pub(crate) fn near(engine: &Engine, caller: &Caller, name: &str, also: &[&str]) 
     let far = wanted.len() / 4 + 1;
     let mut near: Vec<(usize, String)> = Vec::new();
     for own in also {
-        near.extend(distance(&wanted, own, far).map(|distance| (distance, (*own).to_owned())));
+        near.extend(edit_distance(&wanted, own, far).map(|distance| (distance, (*own).to_owned())));
     }
     for entry in directory.listed().take(MAX_COMPARED_SKILLS) {
         let canonical = slug(&entry.canonical);
         let by_skill = slug(entry.skill.id.as_str()) == wanted;
-        let found = if by_skill { Some(1) } else { distance(&wanted, &canonical, far) };
-        let found = found.or_else(|| distance(&wanted, &entry.legacy, far));
+        let found = if by_skill { Some(1) } else { edit_distance(&wanted, &canonical, far) };
+        let found = found.or_else(|| edit_distance(&wanted, &entry.legacy, far));
         if let Some(distance) = found
             && engine.may_discover(caller, &entry.target())
         {

@@ -13,7 +13,7 @@
 use std::{hint::black_box, time::Instant};
 
 use rialto_model::{agent::Trust, call::Caller};
-use rialto_policy::{Action, Policy, Question, Resource, Source};
+use rialto_policy::{Action, AuthorizationRequest, Policy, PolicySource, Resource};
 
 #[path = "../src/samples.rs"]
 mod samples;
@@ -24,7 +24,8 @@ fn main() {
     for (kind, one) in kinds {
         for count in [1, 100, 1_000] {
             let text = (1..=count).map(one).collect();
-            let policy = Policy::parse(&[Source { name: "many.cedar".into(), text, org: None }]).unwrap();
+            let policy =
+                Policy::parse(&[PolicySource { name: "many.cedar".into(), text, org: None }]).unwrap();
             let policy = policy.with_index(kind != "unindexed");
             println!("{kind:>9} {count:>8} {:>12.3} {:>12.2}", warm(&policy), cold(&policy));
         }
@@ -57,14 +58,14 @@ fn per_decision(policy: &Policy, rounds: u32, version: impl Fn(u32) -> u64) -> f
     for round in 0..rounds {
         agent.version = version(round);
         let resource = Resource::Skill(&agent, &skill);
-        let question = Question {
+        let request = AuthorizationRequest {
             caller: &caller,
             caller_agent: None,
             action: Action::Invoke,
             resource,
             approved: false,
         };
-        black_box(policy.decide(&question));
+        black_box(policy.decide(&request));
     }
     begun.elapsed().as_secs_f64() * 1e6 / f64::from(rounds)
 }

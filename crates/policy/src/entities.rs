@@ -1,4 +1,4 @@
-//! Registry rows as Cedar sees them.
+//! Registry rows as Cedar entities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use rialto_model::{
     ids::{AgentId, OrgId, Scope, SkillId},
 };
 
-use crate::question::{Action, Question, Resource};
+use crate::request::{Action, AuthorizationRequest, Resource};
 
-/// The role whose callers administer their org on a fresh install.
+/// Role whose callers administer their org on a fresh install.
 pub(crate) const OWNER: &str = "owner";
 
-/// The names of Cedar's entity types, parsed once: they stand in every question.
+/// Names of Cedar's entity types, parsed once: every request has them.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct CedarNames {
     org: EntityTypeName,
     role: EntityTypeName,
     user: EntityTypeName,
@@ -28,34 +28,34 @@ pub(crate) struct Names {
     agent: EntityTypeName,
     skill: EntityTypeName,
     action: EntityTypeName,
-    /// The context of a call that nobody has approved.
+    /// Context of a call without approval.
     unapproved: Context,
-    /// The context of one that somebody has.
+    /// Context of an approved call.
     approved: Context,
 }
 
-/// Whose policies are asked: it says how the names of callers are spelt.
+/// Spelling of caller names, by the owner of the policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
-    /// Policies of the caller's own org, where a name is that org's.
+pub(crate) enum CallerNaming {
+    /// Policies of the caller's own org, where a name belongs to that org.
     Org,
-    /// Policies for all orgs, where a name carries its org unless that is `default`.
+    /// Policies for all orgs, where a name has its org as prefix unless that is `default`.
     AllOrgs,
 }
 
-/// A question in Cedar's words.
-pub(crate) struct Asked {
+/// Request in Cedar's terms.
+pub(crate) struct CedarRequest {
     pub(crate) request: Request,
     pub(crate) entities: Entities,
-    /// The principal and what it is in, as the entities say.
+    /// Principal and its ancestors.
     pub(crate) principal: Vec<EntityUid>,
-    /// The resource and what it is in, as the entities say.
+    /// Resource and its ancestors.
     pub(crate) resource: Vec<EntityUid>,
 }
 
-// === impl Names ===
+// === impl CedarNames ===
 
-impl Names {
+impl CedarNames {
     pub(crate) fn parse() -> Result<Self, String> {
         let name = |name: &str| name.parse::<EntityTypeName>().map_err(|error| error.to_string());
         let context = |approved| {
@@ -75,39 +75,43 @@ impl Names {
         })
     }
 
-    /// Everything a policy may look at to answer the question.
-    pub(crate) fn ask(&self, question: &Question<'_>, view: View) -> Result<Asked, String> {
-        let (principal, resource) = (self.principal(question, view), self.resource(question));
-        let action = uid(&self.action, question.action.as_str());
-        let context = match question.action {
-            Action::Invoke if question.approved => self.approved.clone(),
+    /// Builds the Cedar request with everything that a policy may read.
+    pub(crate) fn cedar_request(
+        &self,
+        request: &AuthorizationRequest<'_>,
+        view: CallerNaming,
+    ) -> Result<CedarRequest, String> {
+        let (principal, resource) = (self.principal(request, view), self.resource(request));
+        let action = uid(&self.action, request.action.as_str());
+        let context = match request.action {
+            Action::Invoke if request.approved => self.approved.clone(),
             Action::Invoke => self.unapproved.clone(),
             _ => Context::empty(),
         };
         let (Some((who, parents)), Some(whom)) = (principal.split_first(), resource.first()) else {
-            return Err("the question is about nobody".to_owned());
+            return Err("the request has no principal or resource".to_owned());
         };
-        let request = Request::new(who.clone(), action, whom.clone(), context, None)
+        let cedar_request = Request::new(who.clone(), action, whom.clone(), context, None)
             .map_err(|error| error.to_string())?;
-        let entities = self.entities(question, who, parents).map_err(|error| error.to_string())?;
+        let entities = self.entities(request, who, parents).map_err(|error| error.to_string())?;
         let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-        Ok(Asked { request, entities, principal, resource })
+        Ok(CedarRequest { request: cedar_request, entities, principal, resource })
     }
 
-    /// The caller, its org and its roles.
-    fn principal(&self, question: &Question<'_>, view: View) -> Vec<EntityUid> {
-        let (caller, org) = (question.caller, &question.caller.scope.org);
+    /// Caller, its org and its roles.
+    fn principal(&self, request: &AuthorizationRequest<'_>, view: CallerNaming) -> Vec<EntityUid> {
+        let (caller, org) = (request.caller, &request.caller.scope.org);
         let kind = match caller.kind {
             CallerKind::User => &self.user,
             CallerKind::Session => &self.session,
             // Ids of agents are unique on the whole server.
-            CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(question)],
+            CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(request)],
         };
         let name = match view {
-            View::Org => caller.id.to_string(),
-            View::AllOrgs => qualified(org, caller.id.as_str()),
+            CallerNaming::Org => caller.id.to_string(),
+            CallerNaming::AllOrgs => qualified(org, caller.id.as_str()),
         };
-        let mut principal = vec![uid(kind, &name), self.org(question)];
+        let mut principal = vec![uid(kind, &name), self.org(request)];
         if caller.rights.is_owner() {
             principal.push(uid(&self.role, OWNER));
             principal.push(uid(&self.role, &format!("{org}/{OWNER}")));
@@ -115,10 +119,10 @@ impl Names {
         principal
     }
 
-    /// What it is done to, and what that is in.
-    fn resource(&self, question: &Question<'_>) -> Vec<EntityUid> {
-        let org = self.org(question);
-        match question.resource {
+    /// Resource and its ancestors.
+    fn resource(&self, request: &AuthorizationRequest<'_>) -> Vec<EntityUid> {
+        let org = self.org(request);
+        match request.resource {
             Resource::Org => vec![org],
             Resource::Agent(agent) => vec![self.agent_uid(&agent.id), org],
             Resource::Skill(agent, skill) => {
@@ -129,24 +133,24 @@ impl Names {
 
     fn entities(
         &self,
-        question: &Question<'_>,
+        request: &AuthorizationRequest<'_>,
         principal: &EntityUid,
         parents: &[EntityUid],
     ) -> Result<Vec<Entity>, Box<EntityAttrEvaluationError>> {
-        let org = self.org(question);
-        let mut entities = vec![match question.caller_agent {
+        let org = self.org(request);
+        let mut entities = vec![match request.caller_agent {
             Some(row) => self.agent_entity(row, &org)?,
             None => Entity::new_no_attrs(principal.clone(), parents.iter().cloned().collect()),
         }];
         let roles = parents.iter().filter(|uid| *uid.type_name() == self.role);
         entities.extend(roles.map(|role| Entity::new_no_attrs(role.clone(), HashSet::from([org.clone()]))));
-        if let Some(agent) = question.resource.agent() {
+        if let Some(agent) = request.resource.agent() {
             // An agent that calls itself is one entity, not two.
             if *principal != self.agent_uid(&agent.id) {
                 entities.push(self.agent_entity(agent, &org)?);
             }
         }
-        if let Resource::Skill(agent, skill) = question.resource {
+        if let Resource::Skill(agent, skill) = request.resource {
             entities.push(self.skill_entity(agent, skill)?);
         }
         entities.push(Entity::new_no_attrs(org, HashSet::new()));
@@ -177,9 +181,9 @@ impl Names {
         Entity::new(self.skill_uid(&agent.id, &skill.id), attributes, HashSet::from([home])).map_err(Box::new)
     }
 
-    /// Caller and resource are of one org: [`Question::bar`] sees to that.
-    fn org(&self, question: &Question<'_>) -> EntityUid {
-        uid(&self.org, question.caller.scope.org.as_str())
+    /// Org of the request. Caller and resource are of one org: [`AuthorizationRequest::hard_denial`] checks that.
+    fn org(&self, request: &AuthorizationRequest<'_>) -> EntityUid {
+        uid(&self.org, request.caller.scope.org.as_str())
     }
 
     fn agent_uid(&self, agent: &AgentId) -> EntityUid {
@@ -191,8 +195,8 @@ impl Names {
     }
 }
 
-/// A caller's name where policies are for all orgs. One without a slash is of the org `default`; before the first slash stands
-/// the org, whose name has none. So no caller of one org can have a name that is another's of another org.
+/// Caller's name in policies for all orgs. A name without a slash belongs to the org `default`; otherwise the org stands before the first
+/// slash, and org names have none. So no caller can have a name of another org's caller.
 fn qualified(org: &OrgId, name: &str) -> String {
     if *org == Scope::default().org && !name.contains('/') {
         name.to_owned()
@@ -201,7 +205,7 @@ fn qualified(org: &OrgId, name: &str) -> String {
     }
 }
 
-/// A skill's id as an entity. Our agent ids have no slash, so the first one ends the agent's id.
+/// Entity id of a skill. Our agent ids have no slash, so the first one ends the agent's id.
 pub(crate) fn skill_key(agent: &AgentId, skill: &SkillId) -> String {
     format!("{agent}/{skill}")
 }

@@ -1,72 +1,75 @@
-//! Why a question was answered as it was, policy by policy.
+//! Explanation of a decision, policy by policy.
 
 use cedar_policy::{Authorizer, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint};
 
 use crate::{
-    entities::Asked,
-    index::{Verdict, concerns},
-    policy::Decision,
-    question::Action,
-    rules::{Effect, Rule},
+    entities::CedarRequest,
+    index::{PolicyEvaluation, concerns},
+    policy::PolicyDecision,
+    policy_rule::{Effect, PolicySummary},
+    request::Action,
 };
 
-/// What one policy says to a question.
+/// Result of one policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The policy.
-    pub rule: Rule,
-    /// What it says.
-    pub outcome: Outcome,
+pub struct PolicyExplanation {
+    /// Policy.
+    pub rule: PolicySummary,
+    /// Its result.
+    pub outcome: ExplanationOutcome,
 }
 
-/// What a policy says to a question.
+/// Result of a policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExplanationOutcome {
     /// It matches, and decides.
     Decides,
     /// It is a permit that matches, and a forbid is stronger.
     Overruled,
-    /// It is about other actions.
+    /// It applies to other actions.
     OtherAction,
-    /// It is about other callers.
+    /// It applies to other callers.
     OtherCaller,
-    /// It is about something else that is called.
+    /// It applies to other agents or skills.
     OtherTarget,
-    /// It is about this, and its conditions do not hold.
+    /// It applies, but its conditions are not met.
     Unmet,
     /// It could not be evaluated, and does not count.
     Failed(String),
 }
 
-// === impl Finding ===
+// === impl PolicyExplanation ===
 
-impl Finding {
-    pub(crate) fn of(rule: Rule, policy: &Policy, action: Action, asked: &Asked) -> Self {
+impl PolicyExplanation {
+    pub(crate) fn new(rule: PolicySummary, policy: &Policy, action: Action, cedar: &CedarRequest) -> Self {
         let outcome = if !concerns(policy, action) {
-            Outcome::OtherAction
-        } else if !is_from(policy, &asked.principal) {
-            Outcome::OtherCaller
-        } else if !is_to(policy, &asked.resource) {
-            Outcome::OtherTarget
+            ExplanationOutcome::OtherAction
+        } else if !matches_principal(policy, &cedar.principal) {
+            ExplanationOutcome::OtherCaller
+        } else if !matches_resource(policy, &cedar.resource) {
+            ExplanationOutcome::OtherTarget
         } else {
-            evaluate(policy, asked)
+            evaluate(policy, cedar)
         };
         Self { rule, outcome }
     }
 
-    /// A permit that matches decides only when it was allowed.
-    pub(crate) fn weighed(mut self, decision: &Decision) -> Self {
-        if self.outcome == Outcome::Decides && self.rule.effect == Effect::Permit && !decision.allowed {
-            self.outcome = Outcome::Overruled;
+    /// A matching permit decides only when the request was allowed.
+    pub(crate) fn after_decision(mut self, decision: &PolicyDecision) -> Self {
+        if self.outcome == ExplanationOutcome::Decides
+            && self.rule.effect == Effect::Permit
+            && !decision.allowed
+        {
+            self.outcome = ExplanationOutcome::Overruled;
         }
         self
     }
 }
 
-// === impl Outcome ===
+// === impl ExplanationOutcome ===
 
-impl Outcome {
-    /// One word for programs.
+impl ExplanationOutcome {
+    /// Name for programs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Decides => "decides",
@@ -80,7 +83,7 @@ impl Outcome {
     }
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ExplanationOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Decides => "matches, and decides",
@@ -94,21 +97,21 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-fn evaluate(policy: &Policy, asked: &Asked) -> Outcome {
+fn evaluate(policy: &Policy, cedar: &CedarRequest) -> ExplanationOutcome {
     let mut alone = PolicySet::new();
     if let Err(error) = alone.add(policy.clone()) {
-        return Outcome::Failed(error.to_string());
+        return ExplanationOutcome::Failed(error.to_string());
     }
-    let verdict = Verdict::of(&Authorizer::new(), &alone, asked);
-    match verdict.errors.into_iter().next() {
-        Some(error) => Outcome::Failed(error),
-        None if verdict.permits.is_empty() && verdict.forbids.is_empty() => Outcome::Unmet,
-        None => Outcome::Decides,
+    let evaluation = PolicyEvaluation::evaluate(&Authorizer::new(), &alone, cedar);
+    match evaluation.errors.into_iter().next() {
+        Some(error) => ExplanationOutcome::Failed(error),
+        None if evaluation.permits.is_empty() && evaluation.forbids.is_empty() => ExplanationOutcome::Unmet,
+        None => ExplanationOutcome::Decides,
     }
 }
 
-/// Whether a policy's scope has room for a principal, which is followed by what it is in.
-fn is_from(policy: &Policy, line: &[EntityUid]) -> bool {
+/// True if a policy's scope matches a principal, given with its ancestors.
+fn matches_principal(policy: &Policy, line: &[EntityUid]) -> bool {
     let is_kind = |kind| line.first().is_some_and(|uid| *uid.type_name() == kind);
     match policy.principal_constraint() {
         PrincipalConstraint::Any => true,
@@ -119,8 +122,8 @@ fn is_from(policy: &Policy, line: &[EntityUid]) -> bool {
     }
 }
 
-/// Whether a policy's scope has room for a resource, which is followed by what it is in.
-fn is_to(policy: &Policy, line: &[EntityUid]) -> bool {
+/// True if a policy's scope matches a resource, given with its ancestors.
+fn matches_resource(policy: &Policy, line: &[EntityUid]) -> bool {
     let is_kind = |kind| line.first().is_some_and(|uid| *uid.type_name() == kind);
     match policy.resource_constraint() {
         ResourceConstraint::Any => true,
@@ -138,9 +141,9 @@ mod tests {
     use super::*;
     use crate::{
         policy::Policy,
-        question::{Question, Resource},
+        request::{AuthorizationRequest, Resource},
         samples,
-        text::Source,
+        source::PolicySource,
     };
 
     #[test]
@@ -166,17 +169,17 @@ mod tests {
 
     fn explained(text: &str) -> String {
         let policy =
-            Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
+            Policy::parse(&[PolicySource { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
         let (caller, agent) = (Caller::user("ann"), samples::agent(Trust::External));
         let resource = Resource::Skill(&agent, &agent.card.skills[0]);
-        let question = Question {
+        let request = AuthorizationRequest {
             caller: &caller,
             caller_agent: None,
             action: Action::Invoke,
             resource,
             approved: false,
         };
-        let findings = policy.explain(&question);
+        let findings = policy.explain(&request);
         let lines = findings.iter().map(|finding| format!("{}: {}", finding.rule.name, finding.outcome));
         lines.collect::<Vec<_>>().join("\n")
     }

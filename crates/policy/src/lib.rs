@@ -1,25 +1,26 @@
-//! Who may do what: Cedar policies over live registry rows.
+//! Authorization: Cedar policies over live registry rows.
 //!
-//! This crate is the only maker of [`Permitted`], and everything that sends something out wants one. So a call that
-//! was not checked does not compile, let alone leave.
+//! This crate is the only maker of [`Permitted`], and every backend requires one. So a call that was not authorized does not compile.
 
-mod denied;
+mod decision_cache;
+mod denial;
 mod entities;
 mod explain;
 mod index;
-mod memory;
 mod policy;
-mod question;
-mod rules;
+mod policy_rule;
+mod request;
 #[cfg(test)]
 mod samples;
+mod source;
 mod template;
-mod text;
 
-pub use denied::Denied;
-pub use explain::{Finding, Outcome};
-pub use policy::{Decision, Leave, Permitted, Policy};
-pub use question::{Action, Bar, Deed, Question, Resource};
-pub use rules::{Effect, Rule, is_only_about};
-pub use template::{Object, Subject, Template, Wish};
-pub use text::{OWNER_ADMIN, PolicyError, Problem, SCHEMA, STARTER, Source, format, named_agents};
+pub use denial::Denied;
+pub use explain::{ExplanationOutcome, PolicyExplanation};
+pub use policy::{Authorization, Permitted, Policy, PolicyDecision};
+pub use policy_rule::{Effect, PolicySummary, is_only_about};
+pub use request::{Action, Authorizable, AuthorizationRequest, HardDenial, Resource};
+pub use source::{
+    OWNER_ADMIN, PolicyError, PolicySource, PolicySourceError, SCHEMA, STARTER, format, named_agents,
+};
+pub use template::{PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};

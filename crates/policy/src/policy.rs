@@ -1,4 +1,4 @@
-//! The check, and the permission it leaves behind.
+//! Authorization, and the permission it returns.
 
 use std::{
     collections::BTreeMap,
@@ -11,101 +11,102 @@ use cedar_policy::{Effect, PolicyId, PolicySet, PrincipalConstraint, ResourceCon
 use rialto_model::{agent::Agent, ids::OrgId};
 
 use crate::{
-    denied::Denied,
-    entities::{Names, View},
-    explain::Finding,
-    index::{Index, Verdict, concerns},
-    memory::Memory,
-    question::{Action, Bar, Deed, Question},
-    rules::Rule,
-    text::{Compiled, OWNER_ADMIN, PolicyError, Problem, STARTER, Source, compile},
+    decision_cache::DecisionCache,
+    denial::Denied,
+    entities::{CallerNaming, CedarNames},
+    explain::PolicyExplanation,
+    index::{PolicyEvaluation, PolicyIndex, concerns},
+    policy_rule::PolicySummary,
+    request::{Action, Authorizable, AuthorizationRequest, HardDenial},
+    source::{
+        OWNER_ADMIN, PolicyError, PolicySource, PolicySourceError, STARTER, ValidatedPolicies, compile,
+    },
 };
 
-/// Something that policy has allowed. Only [`Policy::check`] can make one.
+/// Value that policy has permitted. Only [`Policy::authorize`] can make one.
 #[derive(Clone, Debug)]
-pub struct Permitted<T>(T, Arc<Decision>);
+pub struct Permitted<T>(T, Arc<PolicyDecision>);
 
-/// What policy says to a deed that may be done now, or once somebody has approved it.
+/// Authorization of a value: permitted now, or once it is approved.
 #[derive(Clone, Debug)]
-pub enum Leave<T> {
-    /// It may be done.
-    Now(Permitted<T>),
-    /// It may be done once somebody has approved it; the decision says who and why. It goes on with
-    /// [`Policy::check_approved`].
-    OnceApproved(T, Arc<Decision>),
+pub enum Authorization<T> {
+    /// Permitted.
+    Allow(Permitted<T>),
+    /// Permitted once it is approved; the decision says by whom and why. [`Policy::authorize_approved`] resumes it.
+    NeedsApproval(T, Arc<PolicyDecision>),
 }
 
-/// A set of policies, compiled. It never changes: new policies are a new `Policy`.
+/// Compiled policies. They never change: new policies are a new `Policy`.
 pub struct Policy {
-    /// The policies that apply to all orgs.
+    /// Policies that apply to all orgs.
     shared: PolicyGroup,
-    /// Those of each org. They are asked about that org alone, so nothing that one says can match another.
+    /// Policies of each org. They are evaluated for that org alone, so none can match another org.
     orgs: BTreeMap<OrgId, PolicyGroup>,
-    names: Names,
-    decided: Memory,
-    mark: u64,
+    names: CedarNames,
+    cache: DecisionCache,
+    fingerprint: u64,
 }
 
-/// The policies of one owner.
+/// Policies of one owner.
 struct PolicyGroup {
-    compiled: Compiled,
-    /// Actions that everybody may do to everything, with the permit that says so.
-    open: Vec<(Action, Arc<Decision>)>,
+    compiled: ValidatedPolicies,
+    /// Actions that every caller may do to everything, with the decision.
+    unconditional: Vec<(Action, Arc<PolicyDecision>)>,
     /// Actions that some policy may forbid.
     forbidden: Vec<Action>,
-    index: Index,
+    index: PolicyIndex,
 }
 
-/// An answer, and the policies that made it.
+/// Decision, and the policies that made it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
-    /// Whether it may be done.
+pub struct PolicyDecision {
+    /// True if it is allowed.
     pub allowed: bool,
-    /// The permits, or the forbids, that decided. Empty when no permit matched.
+    /// Permits, or forbids, that decided. Empty when no permit matched.
     pub policies: Arc<[String]>,
     /// Policies that could not be evaluated; they do not count.
     pub errors: Vec<String>,
-    /// Who would have to approve, when every forbid that matched asks only for that.
+    /// Approvers, when every forbid that matched only requires approval.
     pub approvers: Vec<String>,
-    /// Why no policy was even asked.
-    pub bar: Option<Bar>,
+    /// Reason why no policy was evaluated.
+    pub hard_denial: Option<HardDenial>,
 }
 
 // === impl Permitted ===
 
 impl<T> Permitted<T> {
-    /// What was permitted.
+    /// Permitted value.
     pub const fn get(&self) -> &T {
         &self.0
     }
 
-    /// The policies that permit it.
+    /// Policies that permit it.
     pub fn by(&self) -> &Arc<[String]> {
         &self.1.policies
     }
 
-    /// What was permitted, to keep.
+    /// Permitted value, owned.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
-// === impl Leave ===
+// === impl Authorization ===
 
-impl<T> Leave<T> {
-    /// What may be done.
+impl<T> Authorization<T> {
+    /// Value.
     pub const fn get(&self) -> &T {
         match self {
-            Self::Now(permitted) => permitted.get(),
-            Self::OnceApproved(deed, _) => deed,
+            Self::Allow(permitted) => permitted.get(),
+            Self::NeedsApproval(value, _) => value,
         }
     }
 
-    /// The policies that decided: permits, or those that ask for approval.
+    /// Policies that decided: permits, or those that require approval.
     pub fn by(&self) -> &Arc<[String]> {
         match self {
-            Self::Now(permitted) => permitted.by(),
-            Self::OnceApproved(_, decision) => &decision.policies,
+            Self::Allow(permitted) => permitted.by(),
+            Self::NeedsApproval(_, decision) => &decision.policies,
         }
     }
 }
@@ -114,81 +115,100 @@ impl<T> Leave<T> {
 
 impl Policy {
     /// Compiles policies; all problems are reported at once.
-    pub fn parse(sources: &[Source]) -> Result<Self, PolicyError> {
+    pub fn parse(sources: &[PolicySource]) -> Result<Self, PolicyError> {
         let mut owners = compile(sources)?;
-        let names = Names::parse()
-            .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
+        let names = CedarNames::parse().map_err(|message| {
+            PolicyError(vec![PolicySourceError { place: "schema".into(), message, help: None }])
+        })?;
         let shared = PolicyGroup::new(owners.remove(&None).unwrap_or_default());
         let orgs = owners.into_iter().filter_map(|(org, compiled)| Some((org?, PolicyGroup::new(compiled))));
-        Ok(Self { shared, orgs: orgs.collect(), names, decided: Memory::new(), mark: mark(sources) })
+        Ok(Self {
+            shared,
+            orgs: orgs.collect(),
+            names,
+            cache: DecisionCache::new(),
+            fingerprint: fingerprint(sources),
+        })
     }
 
-    /// A number that policies of the same texts have in common, as long as the process lives.
-    pub const fn mark(&self) -> u64 {
-        self.mark
+    /// Fingerprint of the policy texts, stable while the process runs.
+    pub const fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
-    /// The policy of a fresh install.
+    /// Policies of a fresh install.
     pub fn starter() -> Result<Self, PolicyError> {
         let texts = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
-        Self::parse(&texts.map(|(name, text)| Source { name: name.into(), text: text.into(), org: None }))
+        Self::parse(&texts.map(|(name, text)| PolicySource {
+            name: name.into(),
+            text: text.into(),
+            org: None,
+        }))
     }
 
-    /// Lets a deed through, or says why not. An agent's deed goes through [`Policy::check_as`].
-    pub fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        self.check_as(deed, None)
+    /// Authorizes a value. The value of an agent needs [`Policy::authorize_as`].
+    pub fn authorize<T: Authorizable>(&self, value: T) -> Result<Permitted<T>, Denied> {
+        self.authorize_as(value, None)
     }
 
-    /// Lets a deed through, or says why not. `caller_agent` is the caller's own row, when it is an agent.
-    pub fn check_as<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Permitted<T>, Denied> {
-        let question = deed.question().by(caller_agent);
-        let decision = self.decide(&question);
-        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
-    }
-
-    /// The same for a deed that may be held until somebody has approved it.
-    pub fn check_or_hold<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Leave<T>, Denied> {
-        let question = deed.question().by(caller_agent);
-        let decision = self.decide(&question);
-        if decision.allowed {
-            return Ok(Leave::Now(Permitted(deed, decision)));
-        }
-        // What no approval would allow is refused at once.
-        if !decision.approvers.is_empty() && self.decide(&question.once_approved()).allowed {
-            return Ok(Leave::OnceApproved(deed, decision));
-        }
-        Err(Denied::new(&question, decision))
-    }
-
-    /// Lets a deed through that somebody has approved, if it still may be done then.
-    pub fn check_approved<T: Deed>(
+    /// Authorizes a value. `caller_agent` is the caller's own row, when it is an agent.
+    pub fn authorize_as<T: Authorizable>(
         &self,
-        deed: T,
+        value: T,
         caller_agent: Option<&Agent>,
     ) -> Result<Permitted<T>, Denied> {
-        let question = deed.question().by(caller_agent).once_approved();
-        let decision = self.decide(&question);
-        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
+        let request = value.policy_request().with_caller_agent(caller_agent);
+        let decision = self.decide(&request);
+        if decision.allowed { Ok(Permitted(value, decision)) } else { Err(Denied::new(&request, decision)) }
     }
 
-    /// Whether something may be done that needs no [`Permitted`], like administration.
-    pub fn allow(&self, question: &Question<'_>) -> Result<(), Denied> {
-        let decision = self.decide(question);
-        if decision.allowed { Ok(()) } else { Err(Denied::new(question, decision)) }
-    }
-
-    /// Answers a question, from memory when it was asked before.
-    pub fn decide(&self, question: &Question<'_>) -> Arc<Decision> {
-        if let Some(bar) = question.bar() {
-            return Arc::new(Decision { bar: Some(bar), ..Decision::default() });
+    /// Authorizes a value that may be held until it is approved.
+    pub fn authorize_or_hold<T: Authorizable>(
+        &self,
+        value: T,
+        caller_agent: Option<&Agent>,
+    ) -> Result<Authorization<T>, Denied> {
+        let request = value.policy_request().with_caller_agent(caller_agent);
+        let decision = self.decide(&request);
+        if decision.allowed {
+            return Ok(Authorization::Allow(Permitted(value, decision)));
         }
-        match self.open(question) {
+        // A request that no approval would allow is denied at once.
+        if !decision.approvers.is_empty() && self.decide(&request.as_approved()).allowed {
+            return Ok(Authorization::NeedsApproval(value, decision));
+        }
+        Err(Denied::new(&request, decision))
+    }
+
+    /// Authorizes an approved value, if it is still permitted then.
+    pub fn authorize_approved<T: Authorizable>(
+        &self,
+        value: T,
+        caller_agent: Option<&Agent>,
+    ) -> Result<Permitted<T>, Denied> {
+        let request = value.policy_request().with_caller_agent(caller_agent).as_approved();
+        let decision = self.decide(&request);
+        if decision.allowed { Ok(Permitted(value, decision)) } else { Err(Denied::new(&request, decision)) }
+    }
+
+    /// Authorizes a request without a value, such as administration.
+    pub fn require(&self, request: &AuthorizationRequest<'_>) -> Result<(), Denied> {
+        let decision = self.decide(request);
+        if decision.allowed { Ok(()) } else { Err(Denied::new(request, decision)) }
+    }
+
+    /// Decides a request, from the cache if possible.
+    pub fn decide(&self, request: &AuthorizationRequest<'_>) -> Arc<PolicyDecision> {
+        if let Some(hard_denial) = request.hard_denial() {
+            return Arc::new(PolicyDecision { hard_denial: Some(hard_denial), ..PolicyDecision::default() });
+        }
+        match self.unconditional_decision(request) {
             Some(decision) => Arc::clone(decision),
-            None => self.decided.recall(question, || self.evaluate(question)),
+            None => self.cache.get_or_decide(request, || self.evaluate(request)),
         }
     }
 
-    /// The names of all policies, in order.
+    /// Names of all policies, in order.
     pub fn ids(&self) -> Vec<String> {
         let groups = [&self.shared].into_iter().chain(self.orgs.values());
         let ids = groups.flat_map(|group| group.compiled.origins.iter().map(|(id, _)| id.to_string()));
@@ -197,49 +217,57 @@ impl Policy {
         ids
     }
 
-    /// All policies, in the order they are written in; those for all orgs first.
-    pub fn rules(&self) -> Vec<Rule> {
-        let shared = self.shared.policies().map(|(policy, file)| Rule::of(policy, file, None));
+    /// All policies, in the order of their files; those for all orgs first.
+    pub fn rules(&self) -> Vec<PolicySummary> {
+        let shared =
+            self.shared.policies().map(|(policy, file)| PolicySummary::from_cedar(policy, file, None));
         let owned = self.orgs.iter().flat_map(|(org, group)| {
-            group.policies().map(move |(policy, file)| Rule::of(policy, file, Some(org)))
+            group.policies().map(move |(policy, file)| PolicySummary::from_cedar(policy, file, Some(org)))
         });
         shared.chain(owned).collect()
     }
 
-    /// What each policy that applies to the caller's org says to a question: why it decides, or why not.
-    pub fn explain(&self, question: &Question<'_>) -> Vec<Finding> {
-        let decision = self.decide(question);
-        if decision.bar.is_some() {
+    /// Result of each policy that applies to the caller's org.
+    pub fn explain(&self, request: &AuthorizationRequest<'_>) -> Vec<PolicyExplanation> {
+        let decision = self.decide(request);
+        if decision.hard_denial.is_some() {
             return Vec::new();
         }
         let mut findings = Vec::new();
-        for (group, org, view) in self.groups(question) {
-            let Ok(asked) = self.names.ask(question, view) else { continue };
+        for (group, org, view) in self.groups(request) {
+            let Ok(cedar) = self.names.cedar_request(request, view) else { continue };
             let found = group.policies().map(|(policy, file)| {
-                Finding::of(Rule::of(policy, file, org), policy, question.action, &asked)
+                PolicyExplanation::new(
+                    PolicySummary::from_cedar(policy, file, org),
+                    policy,
+                    request.action,
+                    &cedar,
+                )
             });
-            findings.extend(found.map(|finding| finding.weighed(&decision)));
+            findings.extend(found.map(|finding| finding.after_decision(&decision)));
         }
         findings
     }
 
-    /// The groups that have a say in the caller's org: those for all orgs, and its own.
+    /// Groups of policies that apply to the caller's org: those for all orgs, and its own.
     fn groups<'a>(
         &'a self,
-        question: &Question<'a>,
-    ) -> impl Iterator<Item = (&'a PolicyGroup, Option<&'a OrgId>, View)> + use<'a> {
-        let org = &question.caller.scope.org;
-        let own = self.orgs.get(org).map(|group| (group, Some(org), View::Org));
-        [(&self.shared, None, View::AllOrgs)].into_iter().chain(own)
+        request: &AuthorizationRequest<'a>,
+    ) -> impl Iterator<Item = (&'a PolicyGroup, Option<&'a OrgId>, CallerNaming)> + use<'a> {
+        let org = &request.caller.scope.org;
+        let own = self.orgs.get(org).map(|group| (group, Some(org), CallerNaming::Org));
+        [(&self.shared, None, CallerNaming::AllOrgs)].into_iter().chain(own)
     }
 
-    /// The decision about an action that everybody may do to everything in the caller's org.
-    fn open(&self, question: &Question<'_>) -> Option<&Arc<Decision>> {
-        let action = question.action;
-        match self.orgs.get(&question.caller.scope.org) {
-            None => self.shared.open(action),
+    /// Decision about an action that every caller of the org may do to everything.
+    fn unconditional_decision(&self, request: &AuthorizationRequest<'_>) -> Option<&Arc<PolicyDecision>> {
+        let action = request.action;
+        match self.orgs.get(&request.caller.scope.org) {
+            None => self.shared.unconditional_decision(action),
             Some(own) if own.forbidden.contains(&action) || self.shared.forbidden.contains(&action) => None,
-            Some(own) => self.shared.open(action).or_else(|| own.open(action)),
+            Some(own) => {
+                self.shared.unconditional_decision(action).or_else(|| own.unconditional_decision(action))
+            }
         }
     }
 
@@ -249,7 +277,7 @@ impl Policy {
     pub fn with_index(mut self, is_indexed: bool) -> Self {
         if !is_indexed {
             for group in iter::once(&mut self.shared).chain(self.orgs.values_mut()) {
-                group.index = Index::unsorted(&group.compiled.set);
+                group.index = PolicyIndex::without_buckets(&group.compiled.set);
             }
         }
         self
@@ -260,45 +288,47 @@ impl Policy {
         iter::once(&self.shared).chain(self.orgs.values()).map(|group| group.index.evaluations()).sum()
     }
 
-    fn evaluate(&self, question: &Question<'_>) -> Decision {
-        let mut verdict = Verdict::default();
-        // Who must approve, as long as every forbid says who.
+    fn evaluate(&self, request: &AuthorizationRequest<'_>) -> PolicyDecision {
+        let mut evaluation = PolicyEvaluation::default();
+        // Approvers, as long as every forbid names one.
         let mut approvers = Some(Vec::new());
-        for (group, _, view) in self.groups(question) {
-            let asked = match self.names.ask(question, view) {
-                Ok(asked) => asked,
-                // A row that Cedar cannot take in is not allowed anything.
-                Err(error) => return Decision { errors: vec![error], ..Decision::default() },
+        for (group, _, view) in self.groups(request) {
+            let cedar = match self.names.cedar_request(request, view) {
+                Ok(cedar) => cedar,
+                // A row that Cedar rejects is not allowed anything.
+                Err(error) => return PolicyDecision { errors: vec![error], ..PolicyDecision::default() },
             };
-            let found = group.index.ask(question.action, &asked);
+            let found = group.index.evaluate(request.action, &cedar);
             approvers =
                 approvers.zip(group.approvers(&found.forbids)).map(|(all, more)| [all, more].concat());
-            verdict.extend(found);
+            evaluation.extend(found);
         }
-        let (allowed, policies, errors) = verdict.decide();
+        let (allowed, policies, errors) = evaluation.decide();
         let mut approvers = approvers.filter(|_| !allowed).unwrap_or_default();
         approvers.sort();
         approvers.dedup();
-        Decision { allowed, policies: policies.into(), errors, approvers, bar: None }
+        PolicyDecision { allowed, policies: policies.into(), errors, approvers, hard_denial: None }
     }
 }
 
 // === impl PolicyGroup ===
 
 impl PolicyGroup {
-    fn new(compiled: Compiled) -> Self {
-        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&compiled.set, action)?))));
-        let open = Action::ALL.into_iter().filter_map(open).collect();
+    fn new(compiled: ValidatedPolicies) -> Self {
+        let open = |action| {
+            Some((action, Arc::new(PolicyDecision::permit(unconditional_permit(&compiled.set, action)?))))
+        };
+        let unconditional = Action::ALL.into_iter().filter_map(open).collect();
         let forbids = |action: &Action| {
             let mut forbids = compiled.set.policies().filter(|policy| policy.effect() == Effect::Forbid);
             forbids.any(|policy| concerns(policy, *action))
         };
         let forbidden = Action::ALL.into_iter().filter(forbids).collect();
-        Self { index: Index::of(&compiled.set), compiled, open, forbidden }
+        Self { index: PolicyIndex::new(&compiled.set), compiled, unconditional, forbidden }
     }
 
-    fn open(&self, action: Action) -> Option<&Arc<Decision>> {
-        self.open.iter().find(|(open, _)| *open == action).map(|(_, decision)| decision)
+    fn unconditional_decision(&self, action: Action) -> Option<&Arc<PolicyDecision>> {
+        self.unconditional.iter().find(|(open, _)| *open == action).map(|(_, decision)| decision)
     }
 
     /// Each policy, with its file.
@@ -307,7 +337,7 @@ impl PolicyGroup {
         origins.filter_map(|(id, file)| Some((self.compiled.set.policy(id)?, file.as_str())))
     }
 
-    /// Who would have to approve, when each of these forbids says who (`@approval("…")`).
+    /// Approvers, when each of these forbids names one (`@approval("…")`).
     fn approvers(&self, forbids: &[String]) -> Option<Vec<String>> {
         let approver = |id: &String| {
             self.compiled.set.policy(&PolicyId::new(id))?.annotation("approval").map(str::to_owned)
@@ -316,10 +346,10 @@ impl PolicyGroup {
     }
 }
 
-/// The permit that lets everybody do `action` to everything, when there is one and no forbid could speak against it.
+/// Permit that lets every caller do `action` to everything, if there is one and no forbid applies to the action.
 ///
-/// A list of a hundred thousand skills asks about each of them; a policy that says yes to all need not be evaluated.
-fn open_to_all(set: &PolicySet, action: Action) -> Option<String> {
+/// A list of a hundred thousand skills authorizes each of them; a policy that permits all need not be evaluated.
+fn unconditional_permit(set: &PolicySet, action: Action) -> Option<String> {
     let mut permit = None;
     for policy in set.policies().filter(|policy| concerns(policy, action)) {
         if policy.effect() == Effect::Forbid {
@@ -341,15 +371,15 @@ impl std::fmt::Debug for Policy {
     }
 }
 
-// === impl Decision ===
+// === impl PolicyDecision ===
 
-impl Decision {
+impl PolicyDecision {
     fn permit(policy: String) -> Self {
         Self { allowed: true, policies: [policy].into(), ..Self::default() }
     }
 }
 
-fn mark(sources: &[Source]) -> u64 {
+fn fingerprint(sources: &[PolicySource]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources {
         (&source.name, &source.text, &source.org).hash(&mut hasher);

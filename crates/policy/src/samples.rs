@@ -1,4 +1,4 @@
-//! Rows to ask about in tests.
+//! Sample rows for tests.
 
 use std::sync::Arc;
 

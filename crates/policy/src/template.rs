@@ -1,7 +1,7 @@
-//! Policies that people ask for most, written for them as Cedar text.
+//! Templates of common policies, compiled to Cedar text.
 //!
-//! What others chose (an agent's address, a skill's id, a tag) enters the text only between quotes and escaped, so no
-//! name can say more than its name. A property test reads the text back through Cedar's own parser.
+//! Texts of third parties (an agent's address, a skill's id, a tag) are always quoted and escaped, so no name can change the policy. A
+//! property test parses the text with Cedar's own parser.
 
 use rialto_model::{
     agent::{Agent, Trust},
@@ -12,38 +12,38 @@ use rialto_model::{
 
 use crate::{
     entities::{OWNER, skill_key},
-    question::Action,
-    text::{Source, format},
+    request::Action,
+    source::{PolicySource, format},
 };
 
-/// One policy that can be asked for.
+/// Template of a policy.
 #[derive(Clone, Debug)]
-pub struct Template<'a> {
-    /// What shall be.
-    pub wish: Wish,
-    /// For whom; none means everybody.
-    pub caller: Option<Subject>,
-    /// What it is about.
-    pub object: Object<'a>,
+pub struct PolicyTemplate<'a> {
+    /// Effect.
+    pub effect: TemplateEffect,
+    /// Callers it applies to; none means every caller.
+    pub caller: Option<TemplateSubject>,
+    /// Calls or actions it applies to.
+    pub target: TemplateTarget<'a>,
 }
 
-/// What shall be.
+/// Effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// It is allowed, unless something else forbids it.
+pub enum TemplateEffect {
+    /// Allow, unless another policy forbids it.
     Allow,
-    /// It is forbidden.
+    /// Deny.
     Deny,
-    /// It is forbidden as long as nobody has approved it.
+    /// Deny without approval.
     Approval {
-        /// Who must approve: `caller` for the caller itself, a caller's name, or words for people to read.
+        /// Approver: `caller` for the caller itself, a caller's name, or words for people to read.
         by: String,
     },
 }
 
-/// Whom a policy is for.
+/// Callers of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum TemplateSubject {
     /// One caller.
     Caller {
         /// What it is.
@@ -55,9 +55,9 @@ pub enum Subject {
     Owners,
 }
 
-/// What a policy is about.
+/// Calls or actions of a policy.
 #[derive(Clone, Copy, Debug)]
-pub enum Object<'a> {
+pub enum TemplateTarget<'a> {
     /// Calls of an agent and all its skills.
     Agent(&'a Agent),
     /// Calls of one skill.
@@ -70,63 +70,63 @@ pub enum Object<'a> {
     Admin(&'a [Action], &'a OrgId),
 }
 
-// === impl Template ===
+// === impl PolicyTemplate ===
 
-impl Template<'_> {
+impl PolicyTemplate<'_> {
     /// A name that says what it does, made of letters, digits, `_` and `-`.
     pub fn name(&self) -> String {
-        let (agent, skill) = match self.object {
-            Object::Agent(agent) => (agent.slug.as_str(), ""),
-            Object::Skill(agent, skill) => (agent.slug.as_str(), skill.as_str()),
-            Object::Trust(level) => ("trust", level.as_str()),
-            Object::Tag(tag) => ("tag", tag),
-            Object::Admin([action], _) => (action.as_str(), ""),
-            Object::Admin(..) => ("admin", "all"),
+        let (agent, skill) = match self.target {
+            TemplateTarget::Agent(agent) => (agent.slug.as_str(), ""),
+            TemplateTarget::Skill(agent, skill) => (agent.slug.as_str(), skill.as_str()),
+            TemplateTarget::Trust(level) => ("trust", level.as_str()),
+            TemplateTarget::Tag(tag) => ("tag", tag),
+            TemplateTarget::Admin([action], _) => (action.as_str(), ""),
+            TemplateTarget::Admin(..) => ("admin", "all"),
         };
-        let caller = self.caller.as_ref().map_or("", Subject::name);
+        let caller = self.caller.as_ref().map_or("", TemplateSubject::name);
         let marker = if caller.is_empty() { "" } else { "for" };
-        let words = [self.wish.word(), agent, skill, marker, caller].map(slug);
+        let words = [self.effect.name_prefix(), agent, skill, marker, caller].map(slug);
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
     }
 
-    /// What it does, for people.
+    /// Summary for people.
     pub fn summary(&self) -> String {
-        let who = self.caller.as_ref().map_or("everybody", Subject::name);
-        let what = match self.object {
-            Object::Agent(agent) => format!("call {} ({})", agent.slug, agent.url),
-            Object::Skill(agent, skill) => format!("call {}.{skill} ({})", agent.slug, agent.url),
-            Object::Trust(level) => format!("call every {level} agent"),
-            Object::Tag(tag) => format!("call every skill tagged {tag}"),
-            Object::Admin([action], _) => format!("do {}", action.as_str()),
-            Object::Admin(_, org) => format!("administer everything in org {org}"),
+        let who = self.caller.as_ref().map_or("everybody", TemplateSubject::name);
+        let what = match self.target {
+            TemplateTarget::Agent(agent) => format!("call {} ({})", agent.slug, agent.url),
+            TemplateTarget::Skill(agent, skill) => format!("call {}.{skill} ({})", agent.slug, agent.url),
+            TemplateTarget::Trust(level) => format!("call every {level} agent"),
+            TemplateTarget::Tag(tag) => format!("call every skill tagged {tag}"),
+            TemplateTarget::Admin([action], _) => format!("do {}", action.as_str()),
+            TemplateTarget::Admin(_, org) => format!("administer everything in org {org}"),
         };
-        match &self.wish {
-            Wish::Allow => format!("{who} may {what}"),
-            Wish::Deny if self.caller.is_none() => format!("nobody may {what}"),
-            Wish::Deny => format!("{who} may not {what}"),
-            Wish::Approval { by } => format!("{who} may {what} only with approval by {by}"),
+        match &self.effect {
+            TemplateEffect::Allow => format!("{who} may {what}"),
+            TemplateEffect::Deny if self.caller.is_none() => format!("nobody may {what}"),
+            TemplateEffect::Deny => format!("{who} may not {what}"),
+            TemplateEffect::Approval { by } => format!("{who} may {what} only with approval by {by}"),
         }
     }
 
     /// The policy's text, with `name` as its `@id` and its file's name.
-    pub fn compile(&self, name: &str) -> Source {
+    pub fn compile(&self, name: &str) -> PolicySource {
         let (resource, condition) = self.resource();
-        let approval = match &self.wish {
-            Wish::Approval { by } => format!("@approval({})\n", quoted(by)),
-            Wish::Allow | Wish::Deny => String::new(),
+        let approval = match &self.effect {
+            TemplateEffect::Approval { by } => format!("@approval({})\n", quote_cedar(by)),
+            TemplateEffect::Allow | TemplateEffect::Deny => String::new(),
         };
         let text = format!(
             "@id({})\n@summary({})\n{approval}{} ({}, action {}, {resource}){condition}{};\n",
-            quoted(name),
-            quoted(&self.summary()),
-            self.wish.effect(),
-            self.caller.as_ref().map_or_else(|| "principal".to_owned(), Subject::scope),
-            self.object.actions(),
-            self.wish.unless(),
+            quote_cedar(name),
+            quote_cedar(&self.summary()),
+            self.effect.effect(),
+            self.caller.as_ref().map_or_else(|| "principal".to_owned(), TemplateSubject::scope),
+            self.target.actions(),
+            self.effect.unless(),
         );
-        let source = Source { name: format!("{name}.cedar"), text, org: None };
+        let source = PolicySource { name: format!("{name}.cedar"), text, org: None };
         match format(&source) {
-            Ok(text) => Source { text, ..source },
+            Ok(text) => PolicySource { text, ..source },
             // The layout is for the eye; the text means the same without it.
             Err(_) => source,
         }
@@ -134,33 +134,35 @@ impl Template<'_> {
 
     /// The scope's resource, and the condition that makes it exact.
     fn resource(&self) -> (String, String) {
-        match self.object {
-            Object::Agent(agent) => {
-                (format!("resource in A2AAgent::{}", quoted(agent.id.as_str())), String::new())
+        match self.target {
+            TemplateTarget::Agent(agent) => {
+                (format!("resource in A2AAgent::{}", quote_cedar(agent.id.as_str())), String::new())
             }
-            Object::Skill(agent, skill) => {
-                (format!("resource == Skill::{}", quoted(&skill_key(&agent.id, skill))), String::new())
+            TemplateTarget::Skill(agent, skill) => {
+                (format!("resource == Skill::{}", quote_cedar(&skill_key(&agent.id, skill))), String::new())
             }
-            Object::Trust(level) => {
-                let level = quoted(level.as_str());
+            TemplateTarget::Trust(level) => {
+                let level = quote_cedar(level.as_str());
                 let condition = format!(
                     " when {{ (resource is Skill && resource.agent.trustLevel == {level}) || (resource is A2AAgent && resource.trustLevel == {level}) }}"
                 );
                 ("resource".to_owned(), condition)
             }
-            Object::Tag(tag) => {
-                let condition = format!(" when {{ resource.tags.contains({}) }}", quoted(tag));
+            TemplateTarget::Tag(tag) => {
+                let condition = format!(" when {{ resource.tags.contains({}) }}", quote_cedar(tag));
                 ("resource is Skill".to_owned(), condition)
             }
-            Object::Admin(_, org) => (format!("resource == Org::{}", quoted(org.as_str())), String::new()),
+            TemplateTarget::Admin(_, org) => {
+                (format!("resource == Org::{}", quote_cedar(org.as_str())), String::new())
+            }
         }
     }
 }
 
-// === impl Wish ===
+// === impl TemplateEffect ===
 
-impl Wish {
-    const fn word(&self) -> &'static str {
+impl TemplateEffect {
+    const fn name_prefix(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",
@@ -183,9 +185,9 @@ impl Wish {
     }
 }
 
-// === impl Subject ===
+// === impl TemplateSubject ===
 
-impl Subject {
+impl TemplateSubject {
     fn name(&self) -> &str {
         match self {
             Self::Caller { id, .. } => id.as_str(),
@@ -198,18 +200,18 @@ impl Subject {
             Self::Caller { kind: CallerKind::User, id } => ("User", id),
             Self::Caller { kind: CallerKind::Session, id } => ("Session", id),
             Self::Caller { kind: CallerKind::Agent, id } => ("A2AAgent", id),
-            Self::Owners => return format!("principal in Role::{}", quoted(OWNER)),
+            Self::Owners => return format!("principal in Role::{}", quote_cedar(OWNER)),
         };
-        format!("principal == {kind}::{}", quoted(id.as_str()))
+        format!("principal == {kind}::{}", quote_cedar(id.as_str()))
     }
 }
 
-// === impl Object ===
+// === impl TemplateTarget ===
 
-impl Object<'_> {
+impl TemplateTarget<'_> {
     /// The scope's action.
     fn actions(&self) -> String {
-        let literal = |action: &Action| format!("Action::{}", quoted(action.as_str()));
+        let literal = |action: &Action| format!("Action::{}", quote_cedar(action.as_str()));
         match self {
             Self::Agent(_) | Self::Skill(..) | Self::Trust(_) | Self::Tag(_) => {
                 format!("== {}", literal(&Action::Invoke))
@@ -222,8 +224,8 @@ impl Object<'_> {
     }
 }
 
-/// A text as Cedar reads it back: its escapes are Rust's.
-fn quoted(text: &str) -> String {
+/// Quotes a text as Cedar parses it: its escapes are Rust's.
+fn quote_cedar(text: &str) -> String {
     format!("\"{}\"", text.escape_debug())
 }
 

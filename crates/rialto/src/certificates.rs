@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rialto_edge::serve::ServerTls;
+use rialto_edge::listener::ServerTls;
 use tokio_util::sync::CancellationToken;
 
 use crate::looking::{Looks, Reason, ReloadSignal, lasts};
@@ -15,7 +15,7 @@ pub(crate) async fn watch(tls: Arc<ServerTls>, stop: CancellationToken, signal: 
             continue;
         }
         // A certificate and its key are two files: they count when both have been the same for a moment.
-        if !lasts(&tls.files(), || tls.files()).await && reason == Reason::Tick {
+        if !lasts(&tls.file_stamps(), || tls.file_stamps()).await && reason == Reason::Tick {
             continue;
         }
         match tls.reload() {

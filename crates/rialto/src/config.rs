@@ -46,7 +46,7 @@ pub(crate) struct Config {
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
     /// What may be said to whoever works here, and what they may say back.
-    pub(crate) guardrails: rialto_guard::setting::Guardrails,
+    pub(crate) guardrails: rialto_guard::scoped_rules::Guardrails,
     /// Everything that leaves over HTTP.
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.

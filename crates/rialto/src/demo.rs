@@ -6,7 +6,7 @@ mod agents;
 mod client;
 
 use console::style;
-use rialto_edge::{auth::Authentication, serve::Door};
+use rialto_edge::{auth::Authentication, listener::HttpListener};
 use rialto_engine::registry::Registration;
 use rialto_model::{agent::Trust, ids::Scope};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
         .await
         .map_err(|error| Trouble::other(format!("no sample agent could be started: {error}")))?;
     let program = Program::open(Config::default(), Place::Memory, None, environment).await?;
-    let door = Door::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
+    let door = HttpListener::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
     let sessions = office::sessions(&program.engine).await?;
     let app = serve::app(&program, Authentication::Open(program.local_caller()), sessions, &door)?;

@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::credential::SecretResolver;
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, Request},
+    fetch::{Fetch, FetchRequest},
 };
-use rialto_engine::{guardrails::Asker, search::distance};
+use rialto_engine::{guardrails::Asker, search::edit_distance};
 use rialto_guard::{
-    classifier::{Answer, Classifier, LONGEST_ANSWER},
-    config::Check,
+    classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},
+    config::GuardrailCheck,
 };
 use rialto_model::credential::Source;
 use toml::Value;
@@ -27,26 +27,30 @@ struct Question {
 }
 
 /// Asks model servers through the one client.
-pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
-    Arc::new(move |classifier: &Classifier, text: &str| {
+pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: SecretResolver) -> Asker {
+    Arc::new(move |classifier: &ClassifierOptions, text: &str| {
         let (fetch, secrets, question) =
             (Arc::clone(&fetch), Arc::clone(&secrets), question(classifier, text));
         async move { ask(&*fetch, &secrets, question?).await }.boxed()
     })
 }
 
-fn question(classifier: &Classifier, text: &str) -> Result<Question, String> {
+fn question(classifier: &ClassifierOptions, text: &str) -> Result<Question, String> {
     Ok(Question {
         uri: classifier.url.parse().map_err(|_| "its address is none".to_owned())?,
         token: classifier.token.as_deref().and_then(Source::parse),
         timeout: Duration::from_millis(classifier.timeout_ms),
         reach: if classifier.allow_private { Reach::Private } else { Reach::Public },
-        body: serde_json::to_vec(&classifier.question(text)).map_err(|error| error.to_string())?,
+        body: serde_json::to_vec(&classifier.request(text)).map_err(|error| error.to_string())?,
     })
 }
 
-async fn ask(fetch: &dyn Fetch, secrets: &Resolver, question: Question) -> Result<Answer, String> {
-    let mut request = Request::new(Method::POST, question.uri)
+async fn ask(
+    fetch: &dyn Fetch,
+    secrets: &SecretResolver,
+    question: Question,
+) -> Result<ClassifyResponse, String> {
+    let mut request = FetchRequest::new(Method::POST, question.uri)
         .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(source) = &question.token {
         let token = secrets(source).await?;
@@ -58,7 +62,7 @@ async fn ask(fetch: &dyn Fetch, secrets: &Resolver, question: Question) -> Resul
     request.body = question.body.into();
     request.reach = question.reach;
     (request.patience, request.total, request.limit) =
-        (question.timeout, Some(question.timeout), Some(LONGEST_ANSWER));
+        (question.timeout, Some(question.timeout), Some(MAX_RESPONSE_BYTES));
     let answer = fetch.fetch(request).await.map_err(|error| error.to_string())?;
     if answer.status != StatusCode::OK {
         return Err(format!("it answered with HTTP status {}", answer.status.as_u16()));
@@ -80,7 +84,7 @@ pub(crate) fn mistake(section: &Value) -> Option<(String, String)> {
         let checks = guardrail.get("checks").and_then(Value::as_array).into_iter().flatten();
         for (n, check) in checks.enumerate() {
             if let Some(name) = check.get("type").and_then(Value::as_str)
-                && !Check::TYPES.contains(&name)
+                && !GuardrailCheck::TYPES.contains(&name)
             {
                 return Some((format!("{place}checks[{n}].type"), unknown(name)));
             }
@@ -91,9 +95,12 @@ pub(crate) fn mistake(section: &Value) -> Option<(String, String)> {
 
 fn unknown(name: &str) -> String {
     let far = 1 + name.len() / 3;
-    let near = Check::TYPES.iter().filter_map(|known| Some((distance(name, known, far)?, known))).min();
+    let near = GuardrailCheck::TYPES
+        .iter()
+        .filter_map(|known| Some((edit_distance(name, known, far)?, known)))
+        .min();
     match near {
         Some((_, near)) => format!("there is no check \"{name}\"; did you mean \"{near}\"?"),
-        None => format!("there is no check \"{name}\"; there are {}", Check::TYPES.join(", ")),
+        None => format!("there is no check \"{name}\"; there are {}", GuardrailCheck::TYPES.join(", ")),
     }
 }

@@ -7,10 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::{credential::Resolver, server::AGENTS};
+use rialto_a2a::{credential::SecretResolver, server::AGENTS};
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, Request},
+    fetch::{Fetch, FetchRequest},
 };
 use rialto_engine::routing::{Mesh, Proposal};
 use rialto_model::{
@@ -71,7 +71,7 @@ impl Config {
     }
 
     /// The registry, if there is one.
-    pub(crate) fn open(&self, fetch: &Arc<dyn Fetch>, secrets: &Resolver) -> Option<Mesh> {
+    pub(crate) fn open(&self, fetch: &Arc<dyn Fetch>, secrets: &SecretResolver) -> Option<Mesh> {
         let base = self.registry_url.as_ref()?.trim_end_matches('/').to_owned();
         let ask = Arc::new(Question {
             base,
@@ -96,7 +96,7 @@ struct Question {
     timeout: Duration,
     allow_private: bool,
     fetch: Arc<dyn Fetch>,
-    secrets: Resolver,
+    secrets: SecretResolver,
 }
 
 // === impl Question ===
@@ -105,7 +105,7 @@ impl Question {
     async fn ask(&self, work: &Work) -> Result<Vec<Proposal>, String> {
         let uri: Uri =
             format!("{}{RESOLVE}", self.base).parse().map_err(|_| "its address is none".to_owned())?;
-        let mut request = Request::new(Method::POST, uri)
+        let mut request = FetchRequest::new(Method::POST, uri)
             .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(source) = &self.token {
             let token = (self.secrets)(source).await?;

@@ -18,7 +18,7 @@ use rialto_model::{
     ids::{OrgId, fresh, is_slug},
     store::StoreError,
 };
-use rialto_policy::{OWNER_ADMIN, Policy, PolicyError, Problem, STARTER, Source};
+use rialto_policy::{OWNER_ADMIN, Policy, PolicyError, PolicySource, PolicySourceError, STARTER};
 
 use self::versions::Versions;
 pub(crate) use self::{
@@ -113,10 +113,10 @@ impl Policies {
     }
 
     /// The texts, by file name.
-    pub(crate) fn sources(&self) -> Result<Vec<Source>, PolicyError> {
+    pub(crate) fn sources(&self) -> Result<Vec<PolicySource>, PolicyError> {
         match self {
             Self::Starter => {
-                let source = |(name, text): (&str, &str)| Source {
+                let source = |(name, text): (&str, &str)| PolicySource {
                     name: name.to_owned(),
                     text: text.to_owned(),
                     org: None,
@@ -144,8 +144,8 @@ impl Policies {
     fn change(
         &self,
         now: Timestamp,
-        beside: &[Source],
-        decide: impl FnOnce(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
+        beside: &[PolicySource],
+        decide: impl FnOnce(&[PolicySource]) -> Result<(PolicyKey, Option<String>), SaveError>,
     ) -> Result<Kept, SaveError> {
         let _lock = lock(self.folder()?)?;
         let mut sources = self.sources()?;
@@ -194,17 +194,18 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), SaveError> {
     })
 }
 
-pub(crate) fn source(file: &Path) -> Result<Source, PolicyError> {
+pub(crate) fn source(file: &Path) -> Result<PolicySource, PolicyError> {
     let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
     let name = file
         .file_name()
         .map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok(Source { name, text, org: None })
+    Ok(PolicySource { name, text, org: None })
 }
 
 /// Checks the policies of one owner. Those of others say nothing to them, and their problems are not the owner's.
-fn check_owner(sources: &[Source], owner: Option<&OrgId>) -> Result<(), PolicyError> {
-    let owned: Vec<Source> = sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
+fn check_owner(sources: &[PolicySource], owner: Option<&OrgId>) -> Result<(), PolicyError> {
+    let owned: Vec<PolicySource> =
+        sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
     Policy::parse(&owned).map(drop)
 }
 
@@ -214,12 +215,12 @@ fn folder_of(folder: &Path, owner: Option<&OrgId>) -> PathBuf {
 }
 
 /// The Cedar files of one folder, by name.
-fn files_in(folder: &Path, owner: Option<&OrgId>) -> Result<Vec<Source>, PolicyError> {
+fn files_in(folder: &Path, owner: Option<&OrgId>) -> Result<Vec<PolicySource>, PolicyError> {
     let is_policy =
         |path: &Path| path.extension().is_some_and(|extension| extension == "cedar") && !path.is_dir();
     let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(|path| is_policy(path)).collect();
     files.sort();
-    files.iter().map(|file| Ok(Source { org: owner.cloned(), ..source(file)? })).collect()
+    files.iter().map(|file| Ok(PolicySource { org: owner.cloned(), ..source(file)? })).collect()
 }
 
 /// The orgs that have a folder of their own, by name.
@@ -257,7 +258,11 @@ fn file_error(path: &Path, source: io::Error) -> SaveError {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> PolicyError {
-    PolicyError(vec![Problem { place: path.display().to_string(), message: error.to_string(), help: None }])
+    PolicyError(vec![PolicySourceError {
+        place: path.display().to_string(),
+        message: error.to_string(),
+        help: None,
+    }])
 }
 
 #[cfg(test)]

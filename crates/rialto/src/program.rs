@@ -14,18 +14,18 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
     backend::{A2aBackend, A2aBackendDeps},
-    credential::{self, Resolver},
+    credential::{self, SecretResolver},
     discover::Discoverer,
     instance::Instance,
 };
 use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::{
-    auth::Bearers,
-    client::{Client, Surroundings},
+    auth::BearerAuthenticator,
+    client::{ClientEnv, HttpClient},
     fetch::Fetch,
-    limits::Limited,
-    proxy::Proxies,
-    streams::StreamLimits,
+    proxy::ProxyRules,
+    rate_limits::RateLimiter,
+    stream_limits::StreamLimits,
 };
 use rialto_engine::{
     Engine, EngineLink, NodeIdentity, Parts, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
@@ -43,7 +43,7 @@ use rialto_model::{
     trace::Sampling,
     verb::Hook,
 };
-use rialto_policy::{PolicyError, Source};
+use rialto_policy::{PolicyError, PolicySource};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -70,7 +70,7 @@ pub(crate) struct Program {
     /// The one way out.
     pub(crate) fetch: Arc<dyn Fetch>,
     /// Reads the agents' secrets.
-    pub(crate) secrets: Resolver,
+    pub(crate) secrets: SecretResolver,
     /// Those of them that are in the store.
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
@@ -87,7 +87,7 @@ pub(crate) struct Program {
     hops: u8,
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
-    sources: Vec<Source>,
+    sources: Vec<PolicySource>,
     /// Reads the configuration again when its file changes.
     reloading: Box<Reloading>,
     /// Sends traces, if somebody collects them.
@@ -134,7 +134,7 @@ pub(crate) enum BuildError {
     Deployed(String),
     /// Guardrails do not hold up.
     #[error("{0}")]
-    Guardrails(#[from] rialto_guard::setting::SettingError),
+    Guardrails(#[from] rialto_guard::scoped_rules::ScopedRuleError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -177,8 +177,8 @@ impl Program {
         let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
         let env = variables_of(environment);
-        let around = Surroundings { proxies: Proxies::of(&env), ..Surroundings::default() };
-        let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
+        let around = ClientEnv { proxies: ProxyRules::from_env(&env), ..ClientEnv::default() };
+        let fetch: Arc<dyn Fetch> = Arc::new(HttpClient::with_env(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
         let (clock, tools) = (Arc::new(SystemClock), Tools::new(&fetch, &secrets, environment));
@@ -298,7 +298,7 @@ impl Program {
     }
 
     /// Counts the requests of callers.
-    pub(crate) fn requests(&self) -> Arc<Limited> {
+    pub(crate) fn requests(&self) -> Arc<RateLimiter> {
         self.reloading.requests()
     }
 
@@ -309,7 +309,7 @@ impl Program {
     }
 
     /// Ends what is open for tokens that were revoked or have expired.
-    pub(crate) fn follow_revocations(&self, bearers: &Arc<Bearers>) {
+    pub(crate) fn follow_revocations(&self, bearers: &Arc<BearerAuthenticator>) {
         let (bearers, stop) = (Arc::clone(bearers), self.stop.clone());
         self.closing.spawn(async move { bearers.follow_revocations(stop).await });
     }
@@ -526,7 +526,7 @@ fn card_keys(files: &[PathBuf]) -> Result<VerificationKeys, BuildError> {
 fn a2a_peer(
     config: &Config,
     fetch: &Arc<dyn Fetch>,
-    secrets: &Resolver,
+    secrets: &SecretResolver,
     registry: &Arc<Registry>,
 ) -> A2aBackend {
     let ports = A2aBackendDeps {
@@ -543,7 +543,7 @@ fn discoverer(
     config: &Config,
     store: &Arc<dyn Store>,
     fetch: &Arc<dyn Fetch>,
-    secrets: &Resolver,
+    secrets: &SecretResolver,
 ) -> Result<Discoverer, BuildError> {
     let keys = card_keys(&config.a2a.card_keys)?;
     let discoverer = Discoverer::new(Arc::clone(fetch), Arc::clone(secrets), keys);

@@ -10,10 +10,10 @@ use std::{
     time::SystemTime,
 };
 
-use rialto_edge::{limits::Limited, streams::StreamLimits};
+use rialto_edge::{rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_engine::{Engine, Guarding, guardrails::Asker};
 use rialto_flow::run::Runner;
-use rialto_guard::setting::SettingError;
+use rialto_guard::scoped_rules::ScopedRuleError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ const LIVE: [&str; 5] = ["guardrails", "limits", "mcp_servers", "functions", "wo
 pub(crate) struct Reloading {
     engine: Engine,
     flows: Runner,
-    requests: Arc<Limited>,
+    requests: Arc<RateLimiter>,
     streams: StreamLimits,
     asker: Asker,
     environment: Environment,
@@ -80,12 +80,12 @@ impl Reloading {
         asker: Asker,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Self, SettingError> {
+    ) -> Result<Self, ScopedRuleError> {
         engine.guard(Guarding::new(&config.guardrails, Arc::clone(&asker))?);
         Ok(Self {
             engine: engine.clone(),
             flows: flows.clone(),
-            requests: Arc::new(Limited::new(config.limits.requests())),
+            requests: Arc::new(RateLimiter::new(config.limits.requests())),
             streams: StreamLimits::new(config.limits.concurrent_streams),
             asker,
             environment: environment.clone(),
@@ -95,7 +95,7 @@ impl Reloading {
     }
 
     /// Counts the requests of callers.
-    pub(crate) fn requests(&self) -> Arc<Limited> {
+    pub(crate) fn requests(&self) -> Arc<RateLimiter> {
         Arc::clone(&self.requests)
     }
 
@@ -142,8 +142,8 @@ impl Reloading {
             self.engine.guard(guarding);
         }
         self.engine.limit(&config.limits.calls());
-        self.requests.change(config.limits.requests());
-        self.streams.change(config.limits.concurrent_streams);
+        self.requests.set_config(config.limits.requests());
+        self.streams.set_max(config.limits.concurrent_streams);
         tracing::info!("the configuration was read again, and counts from now on");
         if !restart.is_empty() {
             tracing::warn!(

@@ -8,8 +8,8 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{backend::A2aBackend, credential::Resolver, discover::Discoverer};
-use rialto_acp::AcpPeer;
+use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
+use rialto_acp::AcpBackend;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
@@ -18,7 +18,7 @@ use rialto_engine::{
     registry::RegistryError,
 };
 use rialto_flow::run::Runner;
-use rialto_function::peer::FunctionPeer;
+use rialto_function::backend::FunctionBackend;
 use rialto_mcp::backend::{self, McpBackend};
 use rialto_model::{agent::Agent, ids::Scope};
 use tokio::sync::Notify;
@@ -39,8 +39,8 @@ type Change = (Scope, String);
 /// What reaches MCP servers and functions.
 pub(crate) struct Tools {
     mcp: McpBackend,
-    functions: FunctionPeer,
-    acp: AcpPeer,
+    functions: FunctionBackend,
+    acp: AcpBackend,
     changes: Arc<Changes>,
     engine: sampling::Later,
     /// Rows that somebody has yet to be asked about.
@@ -58,7 +58,7 @@ struct Changes {
 // === impl Tools ===
 
 impl Tools {
-    pub(crate) fn new(fetch: &Arc<dyn Fetch>, secrets: &Resolver, environment: &Environment) -> Self {
+    pub(crate) fn new(fetch: &Arc<dyn Fetch>, secrets: &SecretResolver, environment: &Environment) -> Self {
         let env = |name: &str| environment.get(name).map(str::to_owned);
         let launcher = Launcher::new(env, Arc::clone(secrets));
         let changes = Arc::new(Changes::default());
@@ -72,12 +72,12 @@ impl Tools {
             changed,
             sampler: sampling::sampler(&engine),
         });
-        let functions = FunctionPeer::new(rialto_function::peer::Ports {
+        let functions = FunctionBackend::new(rialto_function::backend::FunctionDeps {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
         });
-        let acp = AcpPeer::new(launcher);
+        let acp = AcpBackend::new(launcher);
         let (unasked, first_lists) = (Mutex::default(), FirstLists::default());
         Self { mcp, functions, acp, changes, engine, unasked, first_lists }
     }
@@ -191,7 +191,7 @@ async fn follow(registry: Arc<Registry>, changes: Arc<Changes>) {
 }
 
 /// Ends what is removed.
-async fn let_go(mcp: McpBackend, acp: AcpPeer, registry: Arc<Registry>) {
+async fn let_go(mcp: McpBackend, acp: AcpBackend, registry: Arc<Registry>) {
     let mut versions = registry.watch();
     while versions.changed().await.is_ok() {
         let rows = registry.all();
@@ -201,7 +201,7 @@ async fn let_go(mcp: McpBackend, acp: AcpPeer, registry: Arc<Registry>) {
 }
 
 /// Ends programs that another node runs: this process may have been taken for gone, and learned so when it could go on.
-async fn end_misplaced(mcp: McpBackend, acp: AcpPeer, engine: Engine) {
+async fn end_misplaced(mcp: McpBackend, acp: AcpBackend, engine: Engine) {
     loop {
         tokio::time::sleep(PLACEMENT_CHECK).await;
         let elsewhere = match engine.programs_elsewhere().await {

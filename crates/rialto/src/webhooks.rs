@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::credential::SecretResolver;
 use rialto_hooks::{
-    courier::{Couriers, Parts},
     delivery::{Delivery, Secrets},
-    key::Key,
+    dispatcher::{DispatcherDeps, WebhookDispatcher},
+    signing_key::SigningKey,
 };
 use rialto_model::{clock::SystemClock, credential::Source};
 
@@ -24,8 +24,8 @@ const FOLDER: &str = "webhooks";
 const NAMELESS: &str = "urn:rialto";
 
 /// Who delivers to all webhooks.
-pub(crate) fn couriers(program: &Program) -> Couriers {
-    Couriers::new(Parts {
+pub(crate) fn couriers(program: &Program) -> WebhookDispatcher {
+    WebhookDispatcher::new(DispatcherDeps {
         store: Arc::clone(&program.store),
         delivery: delivery(program),
         clock: Arc::new(SystemClock),
@@ -53,7 +53,7 @@ pub(crate) fn source(program: &Program) -> &str {
 pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(Source, String)> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
-    let (key, path) = (Key::text(&random), key_path(id));
+    let (key, path) = (SigningKey::encode(&random), key_path(id));
     let mut folder = fs::DirBuilder::new();
     let mut file = fs::OpenOptions::new();
     folder.recursive(true);
@@ -82,7 +82,7 @@ fn key_path(id: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{id}.key"))
 }
 
-fn secrets(data: PathBuf, read: Resolver) -> Secrets {
+fn secrets(data: PathBuf, read: SecretResolver) -> Secrets {
     Arc::new(move |secret| match secret {
         Source::File(path) => read(&Source::File(data.join(path).display().to_string())),
         secret => read(secret),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rialto_model::clock::Timestamp;
 
-/// When a breaker opens, and for how long.
+/// Time when a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BreakerRules {
     /// Connection failures in a row that open it; zero turns the breaker off.
@@ -69,9 +69,9 @@ enum CallerGroup {
     Several,
 }
 
-/// Observation that changes the state of a breaker.
+/// Event that changes the state of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum BreakerEvent {
     /// A call goes to the agent.
     Sent,
     /// The agent answered a call, with whatever result.
@@ -99,10 +99,10 @@ impl Default for BreakerRules {
     }
 }
 
-// === impl Signal ===
+// === impl BreakerEvent ===
 
-impl Signal {
-    /// Whether it counts against the agent.
+impl BreakerEvent {
+    /// True if it counts against the agent.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::NoConnection | Self::Unavailable)
     }
@@ -125,7 +125,7 @@ impl Breaker {
         }
     }
 
-    /// Whether calls go through.
+    /// True if calls go through.
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::Closed(_))
     }
@@ -141,27 +141,33 @@ impl Breaker {
 
     /// State after a signal from a call of `caller`, a hash.
     #[must_use]
-    pub fn after(self, signal: Signal, caller: u64, now: Timestamp, rules: &BreakerRules) -> Self {
-        match (self, signal) {
-            (Self::Closed(_), Signal::Sent | Signal::Nothing) => self,
-            (Self::Closed(window), signal) => {
-                let window = window.counted(signal, caller, now, rules);
-                let opens = signal.is_failure() && window.is_too_bad(rules);
+    pub fn after(self, event: BreakerEvent, caller: u64, now: Timestamp, rules: &BreakerRules) -> Self {
+        match (self, event) {
+            (Self::Closed(_), BreakerEvent::Sent | BreakerEvent::Nothing) => self,
+            (Self::Closed(window), event) => {
+                let window = window.counted(event, caller, now, rules);
+                let opens = event.is_failure() && window.is_too_bad(rules);
                 if opens { Self::opened(now, rules.pause) } else { Self::Closed(window) }
             }
-            (Self::Open { .. } | Self::HalfOpen { .. }, Signal::Reached) => Self::default(),
+            (Self::Open { .. } | Self::HalfOpen { .. }, BreakerEvent::Reached) => Self::default(),
             // Calls that went before it opened still come to their ends.
-            (Self::Open { until, .. }, Signal::NoConnection | Signal::Unavailable) if now < until => self,
+            (Self::Open { until, .. }, BreakerEvent::NoConnection | BreakerEvent::Unavailable)
+                if now < until =>
+            {
+                self
+            }
             (
                 Self::Open { pause, .. } | Self::HalfOpen { pause, .. },
-                Signal::NoConnection | Signal::Unavailable,
+                BreakerEvent::NoConnection | BreakerEvent::Unavailable,
             ) => Self::opened(now, pause.saturating_mul(2).min(rules.longest_pause.max(rules.pause))),
-            (Self::Open { until, pause } | Self::HalfOpen { until, pause }, Signal::Sent) if now >= until => {
+            (Self::Open { until, pause } | Self::HalfOpen { until, pause }, BreakerEvent::Sent)
+                if now >= until =>
+            {
                 Self::HalfOpen { until: later(now, pause), pause }
             }
             // The probe had no outcome: the next call is one.
-            (Self::HalfOpen { pause, .. }, Signal::Nothing) => Self::Open { until: now, pause },
-            (Self::Open { .. } | Self::HalfOpen { .. }, Signal::Sent | Signal::Nothing) => self,
+            (Self::HalfOpen { pause, .. }, BreakerEvent::Nothing) => Self::Open { until: now, pause },
+            (Self::Open { .. } | Self::HalfOpen { .. }, BreakerEvent::Sent | BreakerEvent::Nothing) => self,
         }
     }
 
@@ -179,25 +185,25 @@ impl OutcomeWindow {
     }
 
     /// The window after one more outcome. Outcomes are counted from a failure on: without one there is nothing to compare them with.
-    fn counted(mut self, signal: Signal, caller: u64, now: Timestamp, rules: &BreakerRules) -> Self {
+    fn counted(mut self, event: BreakerEvent, caller: u64, now: Timestamp, rules: &BreakerRules) -> Self {
         let is_over = self.began_at.is_none_or(|began_at| now >= later(began_at, rules.window));
         if is_over {
-            if !signal.is_failure() {
+            if !event.is_failure() {
                 return Self::default();
             }
             self = Self { began_at: Some(now), in_a_row: self.in_a_row, ..Self::default() };
         }
         self.calls = self.calls.saturating_add(1);
-        if signal.is_failure() {
+        if event.is_failure() {
             self.failures = self.failures.saturating_add(1);
             self.failing.add(caller);
         } else {
             self.served.add(caller);
         }
-        self.in_a_row = match signal {
-            Signal::NoConnection => self.in_a_row.saturating_add(1),
-            Signal::Reached => 0,
-            Signal::Sent | Signal::Unavailable | Signal::Nothing => self.in_a_row,
+        self.in_a_row = match event {
+            BreakerEvent::NoConnection => self.in_a_row.saturating_add(1),
+            BreakerEvent::Reached => 0,
+            BreakerEvent::Sent | BreakerEvent::Unavailable | BreakerEvent::Nothing => self.in_a_row,
         };
         self
     }
@@ -262,65 +268,67 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    fn after(signals: &[(Signal, i64)]) -> Breaker {
-        signals.iter().fold(Breaker::default(), |breaker, (signal, second)| {
-            breaker.after(*signal, ANN, at(*second), &RULES)
+    fn after(events: &[(BreakerEvent, i64)]) -> Breaker {
+        events.iter().fold(Breaker::default(), |breaker, (event, second)| {
+            breaker.after(*event, ANN, at(*second), &RULES)
         })
     }
 
-    fn after_calls(calls: impl IntoIterator<Item = (Signal, u64)>) -> Breaker {
-        calls.into_iter().fold(Breaker::default(), |breaker, (signal, caller)| {
-            breaker.after(signal, caller, at(0), &RULES)
-        })
+    fn after_calls(calls: impl IntoIterator<Item = (BreakerEvent, u64)>) -> Breaker {
+        calls
+            .into_iter()
+            .fold(Breaker::default(), |breaker, (event, caller)| breaker.after(event, caller, at(0), &RULES))
     }
 
-    const REFUSED: [(Signal, i64); 3] =
-        [(Signal::NoConnection, 0), (Signal::NoConnection, 0), (Signal::NoConnection, 1)];
+    const REFUSED: [(BreakerEvent, i64); 3] =
+        [(BreakerEvent::NoConnection, 0), (BreakerEvent::NoConnection, 0), (BreakerEvent::NoConnection, 1)];
 
     #[test]
     fn it_opens_after_three_connection_failures_in_a_row_and_lets_one_call_through_after_the_pause() {
         assert_eq!(after(&REFUSED[..2]).blocked_until(at(0)), None);
-        let reached = [REFUSED[0], REFUSED[1], (Signal::Reached, 1), REFUSED[2]];
+        let reached = [REFUSED[0], REFUSED[1], (BreakerEvent::Reached, 1), REFUSED[2]];
         assert!(after(&reached).is_closed(), "only in a row");
         let open = after(&REFUSED);
         assert_eq!(open.blocked_until(at(5)), Some(at(11)));
         assert_eq!(open.blocked_until(at(11)), None);
-        let probing = open.after(Signal::Sent, ANN, at(11), &RULES);
+        let probing = open.after(BreakerEvent::Sent, ANN, at(11), &RULES);
         assert_eq!(probing.blocked_until(at(12)), Some(at(21)), "no other call goes meanwhile");
-        assert_eq!(probing.after(Signal::Reached, ANN, at(12), &RULES), Breaker::default());
-        assert_eq!(probing.after(Signal::Nothing, ANN, at(12), &RULES).blocked_until(at(12)), None);
+        assert_eq!(probing.after(BreakerEvent::Reached, ANN, at(12), &RULES), Breaker::default());
+        assert_eq!(probing.after(BreakerEvent::Nothing, ANN, at(12), &RULES).blocked_until(at(12)), None);
     }
 
     #[test]
     fn it_opens_when_half_of_ten_calls_fail_and_not_when_fewer_do() {
         let mixed = |failing: usize| {
             // The first is a failure, because outcomes count from one on, and the last, because only a failure opens.
-            let signal =
-                |at| if at == 0 || at > 10 - failing { Signal::Unavailable } else { Signal::Reached };
-            after_calls((0..10).map(|at| (signal(at), ANN)))
+            let event = |at| {
+                if at == 0 || at > 10 - failing { BreakerEvent::Unavailable } else { BreakerEvent::Reached }
+            };
+            after_calls((0..10).map(|at| (event(at), ANN)))
         };
         assert!(!mixed(5).is_closed());
         assert!(mixed(4).is_closed());
         assert!(
-            after_calls((0..9).map(|_| (Signal::Unavailable, ANN))).is_closed(),
+            after_calls((0..9).map(|_| (BreakerEvent::Unavailable, ANN))).is_closed(),
             "nine calls are too few"
         );
     }
 
     #[test]
     fn failures_of_an_earlier_window_do_not_count() {
-        let spread = (0..20).map(|at| (Signal::Unavailable, at * 2)).collect::<Vec<_>>();
+        let spread = (0..20).map(|at| (BreakerEvent::Unavailable, at * 2)).collect::<Vec<_>>();
         assert!(after(&spread).is_closed());
-        let dense = (0..20).map(|at| (Signal::Unavailable, at / 2)).collect::<Vec<_>>();
+        let dense = (0..20).map(|at| (BreakerEvent::Unavailable, at / 2)).collect::<Vec<_>>();
         assert!(!after(&dense).is_closed());
     }
 
     #[test]
     fn one_caller_whose_calls_all_fail_opens_nothing_while_another_is_served() {
-        let calls =
-            (0..40).map(|at| if at % 4 == 1 { (Signal::Reached, BOB) } else { (Signal::Unavailable, ANN) });
+        let calls = (0..40).map(|at| {
+            if at % 4 == 1 { (BreakerEvent::Reached, BOB) } else { (BreakerEvent::Unavailable, ANN) }
+        });
         assert!(after_calls(calls).is_closed());
-        let calls = (0..40).map(|at| (Signal::Unavailable, if at % 4 == 1 { BOB } else { ANN }));
+        let calls = (0..40).map(|at| (BreakerEvent::Unavailable, if at % 4 == 1 { BOB } else { ANN }));
         assert!(!after_calls(calls).is_closed());
     }
 
@@ -331,39 +339,40 @@ mod tests {
         for pause in [10, 20, 30, 30] {
             assert_eq!(breaker.blocked_until(at(now)), Some(at(now + pause)));
             now += pause;
-            let probing = breaker.after(Signal::Sent, ANN, at(now), &RULES);
-            breaker = probing.after(Signal::Unavailable, ANN, at(now), &RULES);
+            let probing = breaker.after(BreakerEvent::Sent, ANN, at(now), &RULES);
+            breaker = probing.after(BreakerEvent::Unavailable, ANN, at(now), &RULES);
         }
     }
 
     #[test]
     fn calls_that_were_under_way_when_it_opened_do_not_open_it_longer() {
         let open = after(&REFUSED);
-        assert_eq!(open.after(Signal::NoConnection, ANN, at(2), &RULES), open);
+        assert_eq!(open.after(BreakerEvent::NoConnection, ANN, at(2), &RULES), open);
     }
 
     #[test]
     fn without_a_number_of_failures_it_never_opens() {
         let off = BreakerRules { failures_in_a_row: 0, ..RULES };
-        let breaker = (0..100)
-            .fold(Breaker::default(), |breaker, _| breaker.after(Signal::NoConnection, ANN, at(0), &off));
+        let breaker = (0..100).fold(Breaker::default(), |breaker, _| {
+            breaker.after(BreakerEvent::NoConnection, ANN, at(0), &off)
+        });
         assert!(breaker.is_closed());
     }
 
     proptest! {
         #[test]
         fn it_always_lets_a_call_through_again_and_one_that_reaches_the_agent_closes_it(
-            signals in prop::collection::vec((0_usize..5, 0_u64..3, 0_i64..40), 0..40),
+            events in prop::collection::vec((0_usize..5, 0_u64..3, 0_i64..40), 0..40),
         ) {
             let kinds =
-                [Signal::Sent, Signal::Reached, Signal::NoConnection, Signal::Unavailable, Signal::Nothing];
+                [BreakerEvent::Sent, BreakerEvent::Reached, BreakerEvent::NoConnection, BreakerEvent::Unavailable, BreakerEvent::Nothing];
             let (mut breaker, mut now) = (Breaker::default(), 0);
-            for (kind, caller, pause) in signals {
+            for (kind, caller, pause) in events {
                 now += pause;
                 breaker = breaker.after(kinds[kind], caller, at(now), &RULES);
             }
             prop_assert_eq!(breaker.blocked_until(at(now + 30)), None);
-            prop_assert_eq!(breaker.after(Signal::Reached, ANN, at(now), &RULES).blocked_until(at(now)), None);
+            prop_assert_eq!(breaker.after(BreakerEvent::Reached, ANN, at(now), &RULES).blocked_until(at(now)), None);
         }
     }
 }

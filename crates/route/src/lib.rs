@@ -1,11 +1,11 @@
-//! Who should do some work: pure functions from what is known to a choice.
+//! Agent selection as pure functions.
 //!
-//! Nothing here asks, waits or remembers. [`skills`] says who fits and why, [`choice`] weighs those who do, [`breaker`] says who
-//! is left alone for a while, and [`text`] finds texts by their words. The same input gives the same answer, so every decision
+//! Nothing here does I/O or keeps state. [`skill_index`] finds agents that match and says why, [`scoring`] scores them, [`breaker`] is the
+//! circuit breaker of an agent, and [`text_index`] searches skills by their words. The same input gives the same result, so every decision
 //! can be explained, tried out beforehand and simulated.
 
 pub mod breaker;
-pub mod choice;
-mod modes;
-pub mod skills;
-pub mod text;
+mod media_types;
+pub mod scoring;
+pub mod skill_index;
+pub mod text_index;

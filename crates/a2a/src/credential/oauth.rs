@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, Request},
+    fetch::{Fetch, FetchRequest},
 };
 use rialto_model::credential::{ClientAuth, OAuth, Proof, Secret};
 use serde::Deserialize;
@@ -77,7 +77,7 @@ pub(super) async fn token(
     Err(failed(refusal(status, &body, wish)))
 }
 
-fn request(wish: &TokenRequest<'_>, url: &str, reach: Reach) -> Result<Request, String> {
+fn request(wish: &TokenRequest<'_>, url: &str, reach: Reach) -> Result<FetchRequest, String> {
     let TokenRequest { oauth, secret, subject } = wish;
     let parsed = Url::parse(url).ok().filter(is_safe).ok_or_else(|| {
         format!("\"{url}\" cannot hand out tokens: it must be an https address (http only on this machine)")
@@ -100,7 +100,7 @@ fn request(wish: &TokenRequest<'_>, url: &str, reach: Reach) -> Result<Request, 
     if let Some(audience) = &oauth.audience {
         form.append_pair("audience", audience);
     }
-    let mut request = Request::new(Method::POST, uri);
+    let mut request = FetchRequest::new(Method::POST, uri);
     match oauth.client_auth {
         ClientAuth::Basic => {
             request.headers.insert(header::AUTHORIZATION, basic(&oauth.client_id, secret)?);
@@ -190,7 +190,7 @@ mod tests {
 
     const URL: &str = "https://id.example/token";
 
-    fn asked(oauth: &OAuth, subject: Option<&Proof>) -> Request {
+    fn asked(oauth: &OAuth, subject: Option<&Proof>) -> FetchRequest {
         request(&TokenRequest { oauth, secret: &"p w".into(), subject }, URL, Reach::Public).unwrap()
     }
 

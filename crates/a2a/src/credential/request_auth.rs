@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
-use rialto_edge::fetch::Request;
+use rialto_edge::fetch::FetchRequest;
 use rialto_model::credential::{KeyPlace, Scheme, Secret};
 use tokio::time::Instant;
 use url::form_urlencoded;
@@ -91,7 +91,7 @@ impl RequestAuth {
     }
 
     /// Adds it to a request.
-    pub(crate) fn put(&self, request: &mut Request) -> Result<(), String> {
+    pub(crate) fn put(&self, request: &mut FetchRequest) -> Result<(), String> {
         match &self.place {
             AuthPlacement::Header(name, value) => {
                 request.headers.insert(name.clone(), value.clone());
@@ -159,8 +159,8 @@ mod tests {
         Scheme::ApiKey { place, name: name.to_owned() }
     }
 
-    fn sent(scheme: &Scheme, secret: &str) -> Request {
-        let mut request = Request::new(Method::POST, Uri::from_static("http://a.example/x?y=1"));
+    fn sent(scheme: &Scheme, secret: &str) -> FetchRequest {
+        let mut request = FetchRequest::new(Method::POST, Uri::from_static("http://a.example/x?y=1"));
         shown(scheme, secret).unwrap().put(&mut request).unwrap();
         request
     }

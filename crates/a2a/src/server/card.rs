@@ -68,7 +68,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     if let Err(failure) = service.engine.sync().await {
         return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
     }
-    let base = service.site.address(request.uri(), request.headers(), &caller.scope);
+    let base = service.site.url_for(request.uri(), request.headers(), &caller.scope);
     let kept = service.cards.of(&service, &caller, &base, None);
     marked(&service, &caller, shown(&request, &kept)).await
 }
@@ -82,7 +82,7 @@ pub(crate) async fn serve_agent(
     let caller = request.extensions().get::<Caller>();
     match (service.agent(caller, &slug).await, caller) {
         (Ok(agent), Some(caller)) => {
-            let base = service.site.address(request.uri(), request.headers(), &caller.scope);
+            let base = service.site.url_for(request.uri(), request.headers(), &caller.scope);
             let kept = service.cards.of(&service, caller, &base, Some(&agent));
             marked(&service, caller, shown(&request, &kept)).await
         }
@@ -112,7 +112,7 @@ pub(crate) async fn serve_extended_agent(
 fn visit_of(service: &Service, request: &Request, agent: Option<Arc<Agent>>) -> Option<A2aRequestContext> {
     let caller = request.extensions().get::<Caller>().cloned()?;
     Some(A2aRequestContext {
-        base: service.site.address(request.uri(), request.headers(), &caller.scope),
+        base: service.site.url_for(request.uri(), request.headers(), &caller.scope),
         trace: None,
         extensions: Vec::new(),
         caller,

@@ -79,8 +79,8 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         Err(trouble) => return refuse(&trouble.grpc(wire)),
     };
     let visit = A2aRequestContext {
-        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
-        trace: rialto_edge::trace::of(&parts.headers),
+        base: service.site.url_for(&parts.uri, &parts.headers, &caller.scope),
+        trace: rialto_edge::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aGrpc,
@@ -132,7 +132,7 @@ fn not_grpc(parts: &Parts) -> Option<Response> {
 
 /// The one message of a request.
 async fn message(body: Body) -> Result<Bytes, GrpcStatus> {
-    let body = rialto_edge::body::whole(body).await.map_err(|refusal| match refusal.status() {
+    let body = rialto_edge::body::read_to_end(body).await.map_err(|refusal| match refusal.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message = "the message is larger than [server] max_body_bytes allows";
             GrpcStatus::new(GrpcStatus::RESOURCE_EXHAUSTED, message)

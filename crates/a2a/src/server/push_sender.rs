@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt, stream};
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use rialto_a2a_wire::{answer, delivery, task::StreamEvent, wire::Wire};
-use rialto_edge::fetch::{Fetch, Request};
+use rialto_edge::fetch::{Fetch, FetchRequest};
 use rialto_model::{
     card::Dialect,
     clock::Clock,
@@ -214,7 +214,7 @@ impl PushSender {
     async fn bring(&self, push: &Push, body: String) -> Result<(), String> {
         let uri: Uri = push.url.parse().map_err(|_| "its address is not valid".to_owned())?;
         let kind = if push.dialect == Dialect::V10 { "application/a2a+json" } else { "application/json" };
-        let mut request = Request::new(Method::POST, uri)
+        let mut request = FetchRequest::new(Method::POST, uri)
             .header(header::CONTENT_TYPE, HeaderValue::from_static(kind))
             .header(HeaderName::from_static("a2a-version"), HeaderValue::from_static(push.dialect.as_str()));
         if let Some(token) = &push.token {

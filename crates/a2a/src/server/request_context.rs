@@ -76,12 +76,12 @@ impl A2aRequestContext {
 
 /// Trace context in metadata.
 pub(crate) fn trace_in(metadata: &Json) -> Option<Box<Trace>> {
-    if !metadata.get().contains(trace::PARENT) {
+    if !metadata.get().contains(trace::TRACEPARENT) {
         return None;
     }
     let members = metadata.value();
     let text = |name: &str| members.get(name).and_then(serde_json::Value::as_str);
-    let trace = Trace::parse(text(trace::PARENT)?, text(trace::STATE))?;
+    let trace = Trace::parse(text(trace::TRACEPARENT)?, text(trace::TRACESTATE))?;
     Some(Box::new(trace.with_baggage(text(trace::BAGGAGE))))
 }
 

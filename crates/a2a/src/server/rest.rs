@@ -54,7 +54,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let body = match rialto_edge::body::whole(body).await {
+    let body = match rialto_edge::body::read_to_end(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
@@ -76,8 +76,8 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         return refuse(wire, release, &error.into());
     }
     let visit = A2aRequestContext {
-        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
-        trace: rialto_edge::trace::of(&parts.headers),
+        base: service.site.url_for(&parts.uri, &parts.headers, &caller.scope),
+        trace: rialto_edge::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aRest,

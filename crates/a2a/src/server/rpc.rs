@@ -74,7 +74,7 @@ pub(crate) async fn serve_agent(
 ) -> Response {
     match service.agent(request.extensions().get::<Caller>(), &slug).await {
         Ok(agent) => Box::pin(answered(&service, request, Some(agent))).await,
-        Err(trouble) => match rialto_edge::body::whole(request.into_body()).await {
+        Err(trouble) => match rialto_edge::body::read_to_end(request.into_body()).await {
             Ok(body) => json(refuse(&rpc::id_of(&body), Wire::V10, &trouble.error)),
             Err(refusal) => refusal,
         },
@@ -86,7 +86,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let body = match rialto_edge::body::whole(body).await {
+    let body = match rialto_edge::body::read_to_end(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
@@ -99,7 +99,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     }
     let visit = A2aRequestContext {
         base: String::new(),
-        trace: rialto_edge::trace::of(&parts.headers),
+        trace: rialto_edge::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
@@ -195,7 +195,7 @@ async fn answer_read(
     (visit.door, visit.wire) = (door_of(wire, &request), wire);
     if matches!(request, Asked::ExtendedCard(_)) {
         // Only cards contain this server's URL.
-        visit.base = service.site.address(&parts.uri, &parts.headers, &visit.caller.scope);
+        visit.base = service.site.url_for(&parts.uri, &parts.headers, &visit.caller.scope);
     }
     match service.answer(&visit, request).await {
         Ok(ServiceReply::Stream(events)) => RpcReply::Stream(id, events, wire),

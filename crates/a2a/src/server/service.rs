@@ -10,7 +10,7 @@ use rialto_a2a_wire::{
     task::{A2aTask as Told, SendAnswer, TaskList},
     wire::Wire,
 };
-use rialto_edge::site::Site;
+use rialto_edge::public_url::PublicUrl;
 use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
 use rialto_model::{
     agent::Agent,
@@ -42,7 +42,7 @@ use crate::extension;
 pub struct Service {
     pub(crate) engine: Engine,
     pub(crate) config: Config,
-    pub(crate) site: Site,
+    pub(crate) site: PublicUrl,
     pub(crate) cards: CardCache,
     /// Signals that a push notification config was added.
     pub(crate) asked_to_push: Notify,
@@ -86,7 +86,7 @@ pub enum ServiceReply {
 impl ServiceReply {
     /// Sets the response's headers: guardrail warnings and active extensions.
     pub(crate) fn put_beside(&self, wire: Wire, headers: &mut HeaderMap) {
-        rialto_edge::warning::put(headers, self.notice().as_ref());
+        rialto_edge::guardrail_header::insert(headers, self.notice().as_ref());
         if let Self::Sent { activated, .. } = self {
             extension::tell(wire, activated, headers);
         }
@@ -111,7 +111,7 @@ impl ServiceReply {
 // === impl Service ===
 
 impl Service {
-    pub(crate) fn new(engine: Engine, config: Config, site: Site) -> Self {
+    pub(crate) fn new(engine: Engine, config: Config, site: PublicUrl) -> Self {
         Self {
             engine,
             config,
@@ -203,7 +203,7 @@ impl Service {
         send: SendRequest,
     ) -> Result<ServiceReply, ServiceError> {
         // Before anything starts whose output could not be sent.
-        let slot = self.config.streams.take(&visit.caller)?;
+        let slot = self.config.streams.acquire(&visit.caller)?;
         let history = visit.history(send.configuration.history_length);
         let wanted = visit.wanted(&send.message);
         let (task, following) = match self.say(visit, send, true).await? {
@@ -263,7 +263,7 @@ impl Service {
         visit: &A2aRequestContext,
         wanted: &TaskRef,
     ) -> Result<ServiceReply, ServiceError> {
-        let slot = self.config.streams.take(&visit.caller)?;
+        let slot = self.config.streams.acquire(&visit.caller)?;
         let id = self.find(visit, &wanted.id).await?.head.id;
         let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {

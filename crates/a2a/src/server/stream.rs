@@ -4,7 +4,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use rialto_a2a_wire::task::StreamEvent;
-use rialto_edge::streams::StreamSlot;
+use rialto_edge::stream_limits::StreamSlot;
 use rialto_engine::Following;
 use rialto_model::{
     event::Recorded,

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use rialto_a2a::discover::Discoverer;
 use rialto_a2a_wire::card::signature::{Signer, VerificationKeys, sign};
 use rialto_edge::{
-    client::{Client, Config},
-    fetch::{Fetch, FetchError, Request, Response},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{
@@ -43,7 +43,7 @@ async fn look_for(place: Place) -> Result<Fetched, DiscoveryError> {
 }
 
 fn discoverer(keys: VerificationKeys) -> Discoverer {
-    Discoverer::new(Arc::new(Client::new(&Config::default())), tokens(), keys)
+    Discoverer::new(Arc::new(HttpClient::new(&Config::default())), tokens(), keys)
 }
 
 const OUR_KEY: &[u8] = include_bytes!("keys/ours.pem");
@@ -225,8 +225,8 @@ async fn a_card_that_has_not_changed_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_validator_is_kept_for_the_next_time() {
-    let fetch = |_: Request| {
-        let answer = Response::fixed(http::StatusCode::OK, CARD);
+    let fetch = |_: FetchRequest| {
+        let answer = FetchResponse::fixed(http::StatusCode::OK, CARD);
         Ok::<_, FetchError>(answer.header(http::header::ETAG, http::HeaderValue::from_static("\"v2\"")))
     };
     let script = Script::start([]).await;

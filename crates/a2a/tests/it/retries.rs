@@ -10,7 +10,7 @@ use std::{
 
 use http::{StatusCode, header};
 use rialto_a2a::backend::Config;
-use rialto_edge::fetch::{FetchError, Request, Response};
+use rialto_edge::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
     agent::Agent,
     call::Call,
@@ -47,33 +47,33 @@ fn repeatable(mut call: Call) -> Call {
 async fn count(
     call: Call,
     failing: usize,
-    ends: fn() -> Result<Response, FetchError>,
+    ends: fn() -> Result<FetchResponse, FetchError>,
 ) -> (Vec<Event>, usize) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&requests);
-    let fetch = move |request: Request| {
+    let fetch = move |request: FetchRequest| {
         if counted.fetch_add(1, Ordering::SeqCst) < failing {
             return ends();
         }
         let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
         let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{DONE}}}"#, body["id"]);
         let json = http::HeaderValue::from_static("application/json");
-        Ok(Response::fixed(StatusCode::OK, body).header(header::CONTENT_TYPE, json))
+        Ok(FetchResponse::fixed(StatusCode::OK, body).header(header::CONTENT_TYPE, json))
     };
     let events = Desk::over(quick(), Arc::new(fetch)).send(call).await;
     (events, requests.load(Ordering::SeqCst))
 }
 
-fn refused() -> Result<Response, FetchError> {
+fn refused() -> Result<FetchResponse, FetchError> {
     Err(FetchError::NotSent("connection refused".into()))
 }
 
-fn broken() -> Result<Response, FetchError> {
+fn broken() -> Result<FetchResponse, FetchError> {
     Err(FetchError::Broken("hung up".into()))
 }
 
-fn unavailable() -> Result<Response, FetchError> {
-    Ok(Response::fixed(StatusCode::SERVICE_UNAVAILABLE, ""))
+fn unavailable() -> Result<FetchResponse, FetchError> {
+    Ok(FetchResponse::fixed(StatusCode::SERVICE_UNAVAILABLE, ""))
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_request_that_was_never_sent_is_sent_again_and_its_caller_sees_no_erro
     let (events, requests) = count(call(&weather()), 3, refused).await;
     assert_eq!((events.last().unwrap().name(), requests), ("finished", 4));
     let (events, requests) =
-        count(call(&weather()), 2, || Ok(Response::fixed(StatusCode::TOO_MANY_REQUESTS, ""))).await;
+        count(call(&weather()), 2, || Ok(FetchResponse::fixed(StatusCode::TOO_MANY_REQUESTS, ""))).await;
     assert_eq!((events.last().unwrap().name(), requests), ("finished", 3), "429 is not accepted either");
 }
 

@@ -9,10 +9,10 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_a2a::{
     backend::{A2aBackend, A2aBackendDeps, Config},
-    credential::{Resolver, no_store, resolver},
+    credential::{SecretResolver, no_store, resolver},
 };
 use rialto_edge::{
-    client::{self, Client},
+    client::{self, HttpClient},
     fetch::Fetch,
 };
 use rialto_engine::peer::{Learned, Peer};
@@ -30,7 +30,7 @@ use rialto_model::{
     message::Part,
     presence::CallerPresence,
 };
-use rialto_policy::{Deed, Permitted, Policy};
+use rialto_policy::{Authorizable, Permitted, Policy};
 
 use crate::script::Script;
 
@@ -66,7 +66,7 @@ impl Desk {
     }
 
     pub(crate) fn on(config: Config, outbound: &client::Config) -> Self {
-        Self::over(config, Arc::new(Client::new(outbound)))
+        Self::over(config, Arc::new(HttpClient::new(outbound)))
     }
 
     pub(crate) fn over(config: Config, fetch: Arc<dyn Fetch>) -> Self {
@@ -106,7 +106,7 @@ pub(crate) fn quick() -> Config {
     }
 }
 
-pub(crate) fn tokens() -> Resolver {
+pub(crate) fn tokens() -> SecretResolver {
     let reads = AtomicUsize::new(0);
     let env = move |name: &str| match name {
         "TOKEN" => Some("hunter2".to_owned()),
@@ -185,9 +185,9 @@ pub(crate) fn remote(task: &str) -> Remote {
     Remote { task_id: Some(task.to_owned()), context_id: None }
 }
 
-pub(crate) fn permit<T: Deed>(deed: T) -> Permitted<T> {
+pub(crate) fn permit<T: Authorizable>(value: T) -> Permitted<T> {
     static STARTER: LazyLock<Policy> = LazyLock::new(|| Policy::starter().unwrap());
-    STARTER.check(deed).unwrap()
+    STARTER.authorize(value).unwrap()
 }
 
 /// The names of events, and what they say.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
-use rialto_edge::fetch::{Fetch, FetchError, Request, Response};
+use rialto_edge::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
 use rialto_engine::Overheard;
 use rialto_model::{
     agent::{Agent, Trust},
@@ -27,9 +27,9 @@ const DONE: &str = r#"{"jsonrpc":"2.0","id":null,"result":{"kind":"task","id":"t
 fn tool(trust: Trust, status: StatusCode, body: &'static str) -> (SkillTool, Arc<Mutex<Vec<String>>>) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&sent);
-    let fetch: Arc<dyn Fetch> = Arc::new(move |request: Request| {
+    let fetch: Arc<dyn Fetch> = Arc::new(move |request: FetchRequest| {
         heard.lock().unwrap().push(String::from_utf8(request.body.to_vec()).unwrap());
-        Ok::<_, FetchError>(Response::fixed(status, body))
+        Ok::<_, FetchError>(FetchResponse::fixed(status, body))
     });
     let agent = Agent { trust, ..row("https://weather.example", Vec::new(), false) };
     let (card, skill) = ((*agent.card).clone(), (*agent.card.skills[0]).clone());

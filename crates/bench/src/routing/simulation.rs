@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rialto_model::{agent::Health, routing::Posterior};
-use rialto_route::choice::{self, Entrant, Rules};
+use rialto_route::scoring::{self, ScoringCandidate, ScoringRules};
 
 /// How often the recovery is looked at: over so many dispatches.
 const WINDOW: usize = 50;
@@ -46,7 +46,7 @@ pub(super) struct Run {
 /// Chooses, and remembers what it must.
 struct Chooser {
     way: Way,
-    entrants: Vec<Entrant>,
+    entrants: Vec<ScoringCandidate>,
     /// When each task under way ends.
     under_way: Vec<Vec<usize>>,
     random: StdRng,
@@ -133,13 +133,13 @@ impl Run {
 
 impl Chooser {
     fn new(way: Way, agents: usize, seed: u64) -> Self {
-        let entrant = Entrant {
+        let entrant = ScoringCandidate {
             fit: 1.0,
             health: Health::Healthy,
             active: 0,
             cents: None,
             posterior: Posterior::default(),
-            barred: None,
+            excluded: None,
         };
         let random = StdRng::seed_from_u64(seed ^ 0x9e37_79b9);
         Self { way, entrants: vec![entrant; agents], under_way: vec![Vec::new(); agents], random }
@@ -149,12 +149,13 @@ impl Chooser {
         let count = self.entrants.len();
         match self.way {
             Way::Rialto | Way::Undiscounted => {
-                let weighed = choice::weigh(&self.entrants, &Rules::default(), self.random.random());
-                choice::ranked(&weighed).first().copied().unwrap_or_default()
+                let weighed =
+                    scoring::score_candidates(&self.entrants, &ScoringRules::default(), self.random.random());
+                scoring::rank(&weighed).first().copied().unwrap_or_default()
             }
             Way::EpsilonGreedy if self.random.random_bool(EPSILON) => self.random.random_range(0..count),
             Way::EpsilonGreedy => {
-                let mean = |entrant: &Entrant| {
+                let mean = |entrant: &ScoringCandidate| {
                     let known = entrant.posterior.beta();
                     known.alpha / (known.alpha + known.beta)
                 };

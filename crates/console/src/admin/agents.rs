@@ -21,7 +21,7 @@ use rialto_model::{
     message::Part,
     rights::Right,
 };
-use rialto_policy::{Action, Object, Template, Wish};
+use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateTarget};
 use serde_json::json;
 
 pub(crate) use self::shown::{card_changes, credential_of, facts, row_for};
@@ -178,8 +178,8 @@ async fn register_now(
         operation.after(after);
         return Ok((registered, None));
     }
-    let object = Object::Agent(&registered.agent);
-    let template = Template { wish: Wish::Allow, caller: None, object };
+    let object = TemplateTarget::Agent(&registered.agent);
+    let template = PolicyTemplate { effect: TemplateEffect::Allow, caller: None, target: object };
     let policy = policies::put_template(console, caller, &template, None, Location::default()).await;
     if let Ok(policy) = &policy {
         after["policy"] = json!(policy.listed);

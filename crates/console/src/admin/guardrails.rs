@@ -5,9 +5,9 @@ use rialto_api_types::guardrails::{
     ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailReport, GuardrailVerdict,
 };
 use rialto_guard::{
-    Field, Finding, Findings, Guards, Verdict,
-    config::{Action as Then, Check, Guardrail, Target},
-    setting::{Called, Guardrails},
+    ContentFinding, FindingVerdict, Findings, GuardrailRuleset, PartField,
+    config::{CheckAction as Then, CheckDirection, Guardrail, GuardrailCheck},
+    scoped_rules::{CalledSkill, Guardrails},
 };
 use rialto_model::{
     call::Caller,
@@ -44,7 +44,7 @@ pub struct Asked {
     /// Whose guardrails in force, where none are named: `<agent>.<skill>`. Without it, those for everything.
     pub skill: Option<String>,
     /// Which way it goes.
-    pub target: Target,
+    pub target: CheckDirection,
     /// Whether the usual checks are tried where none are named and nothing is in force.
     pub or_usual: bool,
 }
@@ -53,7 +53,7 @@ pub struct Asked {
 #[derive(Clone, Debug)]
 pub struct Tried {
     /// What would become of it.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// What was found.
     pub findings: Findings,
     /// What is left when everything is replaced that can be.
@@ -70,11 +70,11 @@ impl From<Tried> for GuardrailReport {
     fn from(tried: Tried) -> Self {
         Self {
             verdict: match tried.verdict {
-                Verdict::Pass => GuardrailVerdict::Pass,
-                Verdict::Log => GuardrailVerdict::Log,
-                Verdict::Warn => GuardrailVerdict::Warn,
-                Verdict::Redact => GuardrailVerdict::Redact,
-                Verdict::Block => GuardrailVerdict::Block,
+                FindingVerdict::Pass => GuardrailVerdict::Pass,
+                FindingVerdict::Log => GuardrailVerdict::Log,
+                FindingVerdict::Warn => GuardrailVerdict::Warn,
+                FindingVerdict::Redact => GuardrailVerdict::Redact,
+                FindingVerdict::Block => GuardrailVerdict::Block,
             },
             findings: tried.findings.found.into_iter().map(guardrail_finding).collect(),
             redacted: tried.left,
@@ -84,17 +84,17 @@ impl From<Tried> for GuardrailReport {
     }
 }
 
-fn guardrail_finding(finding: Finding) -> GuardrailFinding {
+fn guardrail_finding(finding: ContentFinding) -> GuardrailFinding {
     GuardrailFinding {
         check: finding.check.to_owned(),
         kind: finding.kind.into_owned(),
         part: finding.part,
         field: match finding.field {
-            Field::Content => GuardrailField::Content,
-            Field::Metadata => GuardrailField::Metadata,
-            Field::Filename => GuardrailField::Filename,
-            Field::Extra => GuardrailField::Extra,
-            Field::Message => GuardrailField::Message,
+            PartField::Content => GuardrailField::Content,
+            PartField::Metadata => GuardrailField::Metadata,
+            PartField::Filename => GuardrailField::Filename,
+            PartField::Extra => GuardrailField::Extra,
+            PartField::Message => GuardrailField::Message,
         },
         at: finding.at.map(|at| ByteRange { start: at.start, end: at.end }),
         action: match finding.action {
@@ -117,7 +117,7 @@ impl Asked {
             guardrail: None,
             action: None,
             skill: None,
-            target: Target::Input,
+            target: CheckDirection::Input,
             or_usual: false,
         }
     }
@@ -145,19 +145,20 @@ impl Asked {
         &self,
         setting: &Guardrails,
         org: &str,
-    ) -> Result<(Option<Guards>, Option<Vec<String>>), Failure> {
+    ) -> Result<(Option<GuardrailRuleset>, Option<Vec<String>>), Failure> {
         let is_named = self.checks.is_some() || self.guardrail.is_some() || self.action.is_some();
-        let placed = setting.placed();
+        let placed = setting.enabled();
         if !is_named && (self.skill.is_some() || !placed.is_empty() || !self.or_usual) {
             let name = self.skill.as_deref().unwrap_or_default().trim();
             let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
-            let called = Called { org, agent, skill: name, canonical: name };
-            let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
-            let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail));
+            let called = CalledSkill { org, agent, skill: name, canonical: name };
+            let applying: Vec<_> = placed.iter().filter(|placed| placed.scope.applies_to(&called)).collect();
+            let guards = GuardrailRuleset::compile(applying.iter().map(|placed| &placed.guardrail));
             let places = applying.iter().map(|placed| shown(&placed.place)).collect();
             return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(places)));
         }
-        let guards = Guards::compile([&self.named()?]).map_err(|error| invalid(error.to_string()))?;
+        let guards =
+            GuardrailRuleset::compile([&self.named()?]).map_err(|error| invalid(error.to_string()))?;
         let none = || invalid("the guardrail is switched off or has no checks".to_owned());
         Ok((Some(guards.ok_or_else(none)?), None))
     }
@@ -167,14 +168,14 @@ impl Asked {
             return Ok(guardrail.clone());
         }
         let check = |name: &str| {
-            Check::plain(name.trim()).ok_or_else(|| {
+            GuardrailCheck::plain(name.trim()).ok_or_else(|| {
                 invalid(format!(
                     "\"{name}\" is no check that needs no settings: pii, prompt-injection, secrets and max-tokens are; \
                      others are set in a file (--guardrail)"
                 ))
             })
         };
-        let checks: Vec<Check> = match &self.checks {
+        let checks: Vec<GuardrailCheck> = match &self.checks {
             Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
             None => USUAL.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
         };
@@ -209,8 +210,8 @@ fn shown(place: &str) -> String {
 }
 
 /// What is left when everything is replaced that can be, whatever is done about it.
-fn redacted(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
-    let redacting = |finding: &Finding| Finding { action: Then::Redact, ..finding.clone() };
+fn redacted(guards: &GuardrailRuleset, parts: &[Part], findings: &Findings) -> String {
+    let redacting = |finding: &ContentFinding| ContentFinding { action: Then::Redact, ..finding.clone() };
     let found = findings.found.iter().map(redacting).collect();
     let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
     let text = |part: &Part| match &part.content {

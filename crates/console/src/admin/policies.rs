@@ -14,7 +14,8 @@ use rialto_model::{
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
-    Action, Decision, Effect, Finding, Policy, Problem, Question, Rule, Source, named_agents,
+    Action, AuthorizationRequest, Effect, Policy, PolicyDecision, PolicyExplanation, PolicySource,
+    PolicySourceError, PolicySummary, named_agents,
 };
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ pub struct Text {
     /// What it says.
     pub text: String,
     /// The policies in it.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicySummary>,
     /// The org that it belongs to; none if it applies to all orgs.
     pub org: Option<OrgId>,
 }
@@ -64,11 +65,11 @@ pub struct Answer {
     /// What was asked about.
     pub target: String,
     /// The decision.
-    pub decision: Arc<Decision>,
+    pub decision: Arc<PolicyDecision>,
     /// Why not, and what would allow it.
     pub why_not: Option<String>,
     /// Policy by policy.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PolicyExplanation>,
 }
 
 /// The texts that the caller may see, with the policies in them: its org's own, and for the server's owner those for all orgs.
@@ -82,8 +83,8 @@ async fn texts(console: &Console, scope: &PolicyScope) -> Result<Vec<Text>, Fail
     sources.retain(|source| scope.includes(source.org.as_ref()));
     // One that does not hold up is not in force, but can be looked at and mended.
     let rules = Policy::parse(&sources).map(|policy| policy.rules()).unwrap_or_default();
-    let text = |source: Source| {
-        let is_in = |rule: &&Rule| rule.file == source.name && rule.org == source.org;
+    let text = |source: PolicySource| {
+        let is_in = |rule: &&PolicySummary| rule.file == source.name && rule.org == source.org;
         let rules = rules.iter().filter(is_in).cloned().collect();
         Text { name: source.name, text: source.text, rules, org: source.org }
     };
@@ -182,7 +183,11 @@ pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Fa
 
 /// The policies in a text that was just saved. Whether the caller may still administer policies is not asked: what it did
 /// may have taken that away, and it is done.
-pub async fn rules_in(console: &Console, caller: &Caller, kept: &KeptPolicy) -> Result<Vec<Rule>, Failure> {
+pub async fn rules_in(
+    console: &Console,
+    caller: &Caller,
+    kept: &KeptPolicy,
+) -> Result<Vec<PolicySummary>, Failure> {
     let texts = texts(console, &scope(console, caller, false)?).await?;
     let is_it = |text: &Text| text.name == kept.listed && text.org == kept.org;
     Ok(texts.into_iter().find(is_it).map(|text| text.rules).unwrap_or_default())
@@ -211,14 +216,14 @@ pub async fn author(console: &Console, caller: &Caller, text: &Text) -> Result<O
 }
 
 /// All texts, for a comparison; none where they cannot be read.
-async fn policy_texts(console: &Console) -> Vec<Source> {
+async fn policy_texts(console: &Console) -> Vec<PolicySource> {
     console.office().policies().await.unwrap_or_default()
 }
 
 /// Notes what an operation has made of a text.
-async fn note_change(console: &Console, operation: &Operation, before: &[Source], kept: &KeptPolicy) {
-    let state = |texts: &[Source]| {
-        let is_it = |source: &&Source| source.name == kept.listed && source.org == kept.org;
+async fn note_change(console: &Console, operation: &Operation, before: &[PolicySource], kept: &KeptPolicy) {
+    let state = |texts: &[PolicySource]| {
+        let is_it = |source: &&PolicySource| source.name == kept.listed && source.org == kept.org;
         let text = texts.iter().find(is_it);
         text.map_or(
             Value::Null,
@@ -236,7 +241,7 @@ pub async fn validate(
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<Vec<Problem>, Failure> {
+) -> Result<Vec<PolicySourceError>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
     let (sources, new) = replaced(console, caller, name, text).await?;
     let mut problems = Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default();
@@ -262,22 +267,26 @@ pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) ->
         name => Some(target(console, caller, name)?),
     };
     let question = match &target {
-        Some(target) => Question::about(&who, action, target),
-        None => Question::admin(&who, action),
+        Some(target) => AuthorizationRequest::for_target(&who, action, target),
+        None => AuthorizationRequest::for_admin(&who, action),
     };
-    let question = question.by(row.as_deref());
+    let question = question.with_caller_agent(row.as_deref());
     let policy = console.engine().policy();
     Ok(Answer {
         caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
         decision: policy.decide(&question),
-        why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
+        why_not: policy.require(&question).err().map(|denied| denied.to_string()),
         findings: visible(console, caller, policy.explain(&question)),
     })
 }
 
 /// The findings of policies that the caller may see.
-fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Vec<Finding> {
+fn visible(
+    console: &Console,
+    caller: &Caller,
+    mut findings: Vec<PolicyExplanation>,
+) -> Vec<PolicyExplanation> {
     match scope(console, caller, false) {
         Ok(scope) => findings.retain(|finding| scope.includes(finding.rule.org.as_ref())),
         Err(_) => findings.clear(),
@@ -286,14 +295,15 @@ fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Ve
 }
 
 /// The policies that are about an agent or any of its skills, and how the caller fares there.
-pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
-    use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
+pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<PolicyExplanation> {
+    use rialto_policy::ExplanationOutcome::{Decides, Failed, Overruled, Unmet};
     let (policy, row) = (console.engine().policy(), console.caller_row(caller));
-    let mut found: Vec<Finding> = Vec::new();
+    let mut found: Vec<PolicyExplanation> = Vec::new();
     let skills = agent.card.skills.iter().take(ASKED).cloned().map(Some);
     for skill in skills.chain([None]) {
         let target = Target { agent: Arc::clone(agent), skill };
-        let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target)
+            .with_caller_agent(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
             if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
@@ -310,11 +320,11 @@ pub(super) async fn replaced(
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<(Vec<Source>, Source), Failure> {
+) -> Result<(Vec<PolicySource>, PolicySource), Failure> {
     let scope = scope(console, caller, false)?;
     let mut sources = console.office().policies().await?;
     sources.retain(|source| source.org.is_none() || source.org.as_ref() == Some(&scope.org));
-    let is_named = |source: &Source| {
+    let is_named = |source: &PolicySource| {
         scope.includes(source.org.as_ref())
             && (source.name == name || source.name.strip_suffix(".cedar") == Some(name))
     };
@@ -322,10 +332,10 @@ pub(super) async fn replaced(
     let own = sources.iter().position(|source| is_named(source) && source.org.is_some());
     let at = own.or_else(|| sources.iter().position(is_named));
     let new = match at.map(|at| sources.remove(at)) {
-        Some(before) => Source { text: text.to_owned(), ..before },
+        Some(before) => PolicySource { text: text.to_owned(), ..before },
         None => {
             let name = if name.is_empty() { "new.cedar" } else { name };
-            Source { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
+            PolicySource { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
         }
     };
     sources.push(new.clone());
@@ -353,14 +363,19 @@ fn scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<PolicySco
 }
 
 /// The problem of an org's policy that names an agent of another org: it would match nothing.
-fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<Problem> {
+fn foreign_agent(
+    console: &Console,
+    scope: &PolicyScope,
+    name: &str,
+    text: &str,
+) -> Option<PolicySourceError> {
     scope.owner()?;
     let registry = console.engine().registry();
     let is_foreign = |agent: &Arc<Agent>| agent.scope.org != scope.org;
     let agents = named_agents(text).into_iter();
     let foreign = agents.filter_map(|id| registry.get(&id)).find(is_foreign)?;
     let place = text.find(foreign.id.as_str()).map_or(1, |at| text[..at].matches('\n').count() + 1);
-    Some(Problem {
+    Some(PolicySourceError {
         place: format!("{name}:{place}"),
         message: format!("A2AAgent::\"{}\" is not an agent of org {}", foreign.id, scope.org),
         help: Some("a policy of an org applies to that org alone".to_owned()),
@@ -383,7 +398,7 @@ pub fn ruling(asked: &PolicyQuestion, answer: &Answer) -> PolicyRuling {
     }
 }
 
-fn policy_finding(finding: &Finding) -> PolicyFinding {
+fn policy_finding(finding: &PolicyExplanation) -> PolicyFinding {
     let rule = &finding.rule;
     PolicyFinding {
         name: rule.name.clone(),
@@ -397,7 +412,7 @@ fn policy_finding(finding: &Finding) -> PolicyFinding {
 }
 
 /// A policy as the API describes it.
-pub fn policy_rule(rule: &Rule) -> PolicyRule {
+pub fn policy_rule(rule: &PolicySummary) -> PolicyRule {
     PolicyRule { name: rule.name.clone(), effect: effect(rule.effect), summary: rule.summary.clone() }
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn create_now(
     let token = console.office().fresh_token()?;
     let row = Token {
         id: format!("tok_{}", fresh()),
-        hash: rialto_edge::auth::hash(&token),
+        hash: rialto_edge::auth::hash_token(&token),
         scope,
         caller: CallerId::from(name),
         kind: wanted.kind.unwrap_or(CallerKind::User),

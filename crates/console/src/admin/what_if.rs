@@ -2,7 +2,7 @@
 
 use rialto_api_types::tokens::TokenState;
 use rialto_model::{call::Caller, failure::Failure};
-use rialto_policy::{Action, Policy, Question};
+use rialto_policy::{Action, AuthorizationRequest, Policy};
 
 use super::policies::replaced;
 use crate::Console;
@@ -45,7 +45,9 @@ pub async fn matrix(console: &Console, caller: &Caller, callers: &[String]) -> R
         callers.iter().map(|name| Caller { scope: caller.scope.clone(), ..Caller::user(name) }).collect();
     let rows = directory.entries().iter().take(LONGEST).map(|entry| {
         let target = entry.target();
-        let may = |who: &Caller| policy.decide(&Question::about(who, Action::Invoke, &target)).allowed;
+        let may = |who: &Caller| {
+            policy.decide(&AuthorizationRequest::for_target(who, Action::Invoke, &target)).allowed
+        };
         (entry.canonical.clone(), people.iter().map(may).collect())
     });
     let rows: Vec<_> = rows.collect();
@@ -68,7 +70,7 @@ pub async fn what_if(
     let mut found = Vec::new();
     for who in callers(console, caller).await? {
         let person = Caller { scope: caller.scope.clone(), ..Caller::user(&who) };
-        let mut ask = |question: &Question<'_>, target: &str, is_admin: bool| {
+        let mut ask = |question: &AuthorizationRequest<'_>, target: &str, is_admin: bool| {
             let (before, allowed) = (now.decide(question).allowed, then.decide(question).allowed);
             if before != allowed {
                 let (caller, target) = (who.clone(), target.to_owned());
@@ -76,10 +78,14 @@ pub async fn what_if(
             }
         };
         for action in Action::ALL.into_iter().filter(|action| action.is_admin()) {
-            ask(&Question::admin(&person, action), action.as_str(), true);
+            ask(&AuthorizationRequest::for_admin(&person, action), action.as_str(), true);
         }
         for entry in directory.entries().iter().take(LONGEST) {
-            ask(&Question::about(&person, Action::Invoke, &entry.target()), &entry.canonical, false);
+            ask(
+                &AuthorizationRequest::for_target(&person, Action::Invoke, &entry.target()),
+                &entry.canonical,
+                false,
+            );
         }
     }
     Ok(found)

@@ -118,7 +118,7 @@ impl Asking {
 
     /// The trace that the caller has begun.
     pub(crate) fn trace(&self) -> Option<Box<Trace>> {
-        rialto_edge::trace::of(&self.headers)
+        rialto_edge::trace::from_headers(&self.headers)
     }
 
     /// How long the caller waits, by a parameter in milliseconds.

@@ -36,7 +36,7 @@ pub(super) async fn dispatch(asking: Asking) -> Result<Response, Failure> {
     let warning = done.task.guardrail();
     let task = TaskDetail::from(done.task);
     let mut response = good(&DispatchResult { dispatch_id: done.dispatch, agent: done.agent, task })?;
-    rialto_edge::warning::put(response.headers_mut(), warning.as_ref());
+    rialto_edge::guardrail_header::insert(response.headers_mut(), warning.as_ref());
     Ok(response)
 }
 

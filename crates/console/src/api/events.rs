@@ -14,8 +14,8 @@ use axum::response::{
 };
 use futures::{Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::streams::StreamSlot;
-use rialto_hooks::live::{News, Watch};
+use rialto_edge::stream_limits::StreamSlot;
+use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -44,7 +44,7 @@ struct Watching {
     /// Whether it sees what everybody in its org did.
     sees_all: bool,
     /// What comes on record, for whoever may call.
-    records: Option<Watch>,
+    records: Option<FeedSubscription>,
     changes: Watcher,
     due: VecDeque<Event>,
     _slot: StreamSlot,
@@ -57,12 +57,12 @@ pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
         return Err(Right::Call.lacking());
     }
     console.engine().sync().await?;
-    let slot = console.parts().streams.take(&caller)?;
+    let slot = console.parts().streams.acquire(&caller)?;
     let sees_all = console.sees_all(&caller);
     let most = if sees_all { u64::MAX } else { LATELY };
     let records = match Console::need(&caller, Right::Call) {
         Ok(()) => {
-            let watch = console.live().watch_lately(caller.scope.org.clone(), seen, most).await;
+            let watch = console.live().subscribe_recent(caller.scope.org.clone(), seen, most).await;
             Some(watch.map_err(store_failure)?)
         }
         Err(_) => None,
@@ -112,15 +112,15 @@ impl Watching {
     }
 
     /// The news as this caller may have them.
-    fn event_of(&self, news: &News) -> Option<Event> {
+    fn event_of(&self, news: &FeedItem) -> Option<Event> {
         match news {
-            News::Record(record) if self.sees_all || is_own(&self.caller, record) => {
+            FeedItem::Record(record) if self.sees_all || is_own(&self.caller, record) => {
                 let data = Json::of(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }
-            News::Record(_) => None,
-            News::Missed(missed) => {
+            FeedItem::Record(_) => None,
+            FeedItem::Missed(missed) => {
                 // How much others do is theirs to know.
                 let data = if self.sees_all { json!({ "missed": missed }) } else { json!({}) };
                 Some(Event::default().event("missed").data(data.to_string()))
@@ -129,7 +129,7 @@ impl Watching {
     }
 }
 
-async fn next_record(records: Option<&mut Watch>) -> Option<News> {
+async fn next_record(records: Option<&mut FeedSubscription>) -> Option<FeedItem> {
     match records {
         Some(watch) => watch.next().await.ok(),
         None => std::future::pending().await,

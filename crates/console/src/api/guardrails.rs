@@ -4,7 +4,7 @@ use axum::response::Response;
 use rialto_api_types::guardrails::{
     ActiveGuardrails, GuardrailAction, GuardrailReport, GuardrailTarget, GuardrailTest,
 };
-use rialto_guard::config::{Action, Target};
+use rialto_guard::config::{CheckAction, CheckDirection};
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
@@ -31,27 +31,27 @@ pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {
         guardrail: body.guardrail.map(|guardrail| guardrail.read()).transpose().map_err(unreadable)?,
         action: body.action.map(action),
         skill: body.skill,
-        target: body.target.map_or(Target::Input, target),
+        target: body.target.map_or(CheckDirection::Input, target),
         or_usual: body.or_usual,
         ..Asked::about(part)
     };
     good(&GuardrailReport::from(guardrails::test(&asking.console, &asking.caller, asked).await?))
 }
 
-const fn target(target: GuardrailTarget) -> Target {
+const fn target(target: GuardrailTarget) -> CheckDirection {
     match target {
-        GuardrailTarget::Input => Target::Input,
-        GuardrailTarget::Output => Target::Output,
-        GuardrailTarget::Both => Target::Both,
+        GuardrailTarget::Input => CheckDirection::Input,
+        GuardrailTarget::Output => CheckDirection::Output,
+        GuardrailTarget::Both => CheckDirection::Both,
     }
 }
 
-const fn action(action: GuardrailAction) -> Action {
+const fn action(action: GuardrailAction) -> CheckAction {
     match action {
-        GuardrailAction::Log => Action::Log,
-        GuardrailAction::Warn => Action::Warn,
-        GuardrailAction::Redact => Action::Redact,
-        GuardrailAction::Block => Action::Block,
+        GuardrailAction::Log => CheckAction::Log,
+        GuardrailAction::Warn => CheckAction::Warn,
+        GuardrailAction::Redact => CheckAction::Redact,
+        GuardrailAction::Block => CheckAction::Block,
     }
 }
 

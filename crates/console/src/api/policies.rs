@@ -9,7 +9,7 @@ use rialto_api_types::policies::{
     PolicyTextVersion, RemovedPolicy, ReplacedPolicyFile, SavedPolicy, StoredPolicyText,
 };
 use rialto_model::failure::Failure;
-use rialto_policy::Problem;
+use rialto_policy::PolicySourceError;
 
 use super::{asking::Asking, flows::word, good, told};
 use crate::{
@@ -90,7 +90,7 @@ pub(super) async fn what_if(asking: Asking) -> Result<Response, Failure> {
     })
 }
 
-fn problem(problem: Problem) -> PolicyProblem {
+fn problem(problem: PolicySourceError) -> PolicyProblem {
     PolicyProblem { place: problem.place, message: problem.message, help: problem.help }
 }
 

@@ -91,7 +91,7 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     let told =
         stream::iter(events.into_iter().map(|recorded| Ok(event_of(&recorded)))).chain(later(following));
     let parts = asking.console.parts();
-    let (slot, stop) = (parts.streams.take(&asking.caller)?, parts.stop.clone());
+    let (slot, stop) = (parts.streams.acquire(&asking.caller)?, parts.stop.clone());
     let over = async move {
         let _slot = slot;
         tokio::select! {

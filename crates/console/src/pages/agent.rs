@@ -11,7 +11,7 @@ use rialto_model::{
     failure::Failure,
     name,
 };
-use rialto_policy::{Action, Finding};
+use rialto_policy::{Action, PolicyExplanation};
 
 use super::{
     agents::{health, trust as level},
@@ -249,7 +249,7 @@ fn trust_form(frame: &Frame, agent: &Agent) -> Markup {
     }
 }
 
-fn applies(findings: &[Finding]) -> Markup {
+fn applies(findings: &[PolicyExplanation]) -> Markup {
     html! {
         section.panel data-region="applies" {
             h2 { "Policies about your calls" }

@@ -125,7 +125,7 @@ impl Way {
     fn of(visit: &Visit) -> Self {
         let parts = visit.console.parts();
         Self {
-            address: parts.site.address(&visit.uri, &visit.headers, &visit.caller.scope),
+            address: parts.site.url_for(&visit.uri, &visit.headers, &visit.caller.scope),
             command: visit.console.office().command(),
             needs_token: parts.needs_token,
         }

@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_guard::{
-    config::{Action as Then, Target},
-    setting::{Placed, Whose},
+    config::{CheckAction as Then, CheckDirection},
+    scoped_rules::{GuardrailScope, ScopedGuardrail},
 };
 use rialto_model::{failure::Failure, json::Json};
 use serde::Serialize;
@@ -61,14 +61,14 @@ impl Given {
             checks: is_picked.then(|| self.checks.clone()),
             action: is_picked.then_some(Then::Redact),
             skill: Some(self.skill.clone()).filter(|skill| !skill.trim().is_empty()),
-            target: Target::Both,
+            target: CheckDirection::Both,
             ..Asked::text(self.text.clone())
         }
     }
 }
 
 async fn show(visit: &Visit, status: StatusCode, asked: &Given, said: &Markup) -> Result<Response, Failure> {
-    let in_force = guardrails::show(&visit.console, &visit.caller).await?.placed();
+    let in_force = guardrails::show(&visit.console, &visit.caller).await?.enabled();
     let frame = visit.frame();
     let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
     let body = html! {
@@ -97,12 +97,12 @@ async fn show(visit: &Visit, status: StatusCode, asked: &Given, said: &Markup) -
 }
 
 /// Those in force, as the configuration says.
-fn placed(all: &[Placed]) -> Markup {
-    let whose = |placed: &Placed| match &placed.whose {
-        Whose::All => "everybody".to_owned(),
-        Whose::Org(org) => format!("the org {org}"),
-        Whose::Skill(skill) => skill.clone(),
-        Whose::Agent(agent) => format!("all skills of {agent}"),
+fn placed(all: &[ScopedGuardrail]) -> Markup {
+    let whose = |placed: &ScopedGuardrail| match &placed.scope {
+        GuardrailScope::All => "everybody".to_owned(),
+        GuardrailScope::Org(org) => format!("the org {org}"),
+        GuardrailScope::Skill(skill) => skill.clone(),
+        GuardrailScope::Agent(agent) => format!("all skills of {agent}"),
     };
     html! {
         div.panel.flush {

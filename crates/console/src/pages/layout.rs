@@ -197,7 +197,7 @@ pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
         }
     };
     let page = Page { title: "Trouble", at: frame.place, live: None, is_over: false, body };
-    frame.answer(status::of(failure.kind), &page)
+    frame.answer(status::from_kind(failure.kind), &page)
 }
 
 /// What is said in place about a form that was not taken.

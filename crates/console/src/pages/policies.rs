@@ -7,7 +7,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::policies::NewPolicy;
 use rialto_model::failure::{Failure, Kind};
-use rialto_policy::{Action, OWNER_ADMIN, Problem, STARTER};
+use rialto_policy::{Action, OWNER_ADMIN, PolicySourceError, STARTER};
 
 use super::{
     layout::{self, Frame, Page},
@@ -277,7 +277,7 @@ fn was(visit: &Visit) -> &str {
 fn editor(
     frame: &Frame,
     edited: &Edited<'_>,
-    checked: Option<(&[Problem], &[Difference])>,
+    checked: Option<(&[PolicySourceError], &[Difference])>,
     failure: Option<&Failure>,
 ) -> Markup {
     let check = frame.to("/check-policy");
@@ -308,7 +308,7 @@ fn editor(
 }
 
 /// What is wrong with a text, or that nothing is.
-fn thought(name: &str, problems: &[Problem]) -> Markup {
+fn thought(name: &str, problems: &[PolicySourceError]) -> Markup {
     let own = if name.trim().is_empty() { "new.cedar" } else { name.trim() };
     html! {
         @if problems.is_empty() {

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
-use rialto_edge::session::{Newcomer, SIGN_IN, Session};
+use rialto_edge::session::{BrowserSession, SIGN_IN, SignInRequest};
 use rialto_model::failure::Failure;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ pub(super) async fn form(
 
 pub(super) async fn sign_in(
     State(console): State<Console>,
-    newcomer: Option<Extension<Newcomer>>,
+    newcomer: Option<Extension<SignInRequest>>,
     request: Request,
 ) -> Response {
     let theme = layout::theme(request.headers());
@@ -73,7 +73,7 @@ pub(super) async fn sign_out(visit: Visit) -> Result<Response, Failure> {
     if let Some(session) = visit.session_id() {
         sessions::sign_out(&visit.console, &visit.caller, session).await?;
     }
-    let cookie = HeaderValue::from_static(Session::goodbye());
+    let cookie = HeaderValue::from_static(BrowserSession::removal_cookie());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN)).into_response())
 }
 

@@ -20,11 +20,11 @@ use rialto_console::{
     office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow},
 };
 use rialto_edge::{
-    auth::{Authentication, Bearers, Issuers, TokenBook},
-    gate::{Entrance, Gate, Gated},
-    guard::Guard,
-    serve::ConnectionPeer,
-    session::{API, PAGES, Sealing, Sessions},
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::ConnectionPeer,
+    session::{API, BrowserSessions, CookieSealing, PAGES},
 };
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
@@ -47,7 +47,7 @@ use rialto_model::{
     store::{Store, Token},
     webhook::Webhook,
 };
-use rialto_policy::{Policy, STARTER, Source, Template};
+use rialto_policy::{Policy, PolicySource, PolicyTemplate, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -71,8 +71,8 @@ pub(crate) struct House {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     pub(crate) flows: Runner,
-    app: Gated<Router>,
-    bearers: Option<Arc<Bearers>>,
+    app: AdmissionService<Router>,
+    bearers: Option<Arc<BearerAuthenticator>>,
 }
 
 /// What came back.
@@ -92,7 +92,7 @@ pub(crate) struct Listening {
 /// Keeps policies in memory, and secrets by their names.
 #[derive(Default)]
 struct Clerk {
-    policies: Mutex<Vec<Source>>,
+    policies: Mutex<Vec<PolicySource>>,
     /// What was written over.
     older: Mutex<Vec<PolicyVersion>>,
     tokens: AtomicUsize,
@@ -150,7 +150,7 @@ impl House {
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source =
-            |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned(), org: None };
+            |name: &str, text: &str| PolicySource { name: name.to_owned(), text: text.to_owned(), org: None };
         let policies = Mutex::new(vec![
             source("starter.cedar", STARTER),
             source("admin.cedar", ADMIN),
@@ -181,13 +181,13 @@ impl House {
             store: store.clone(),
             flows: flows.clone(),
             office: clerk,
-            site: rialto_edge::site::Site::default(),
+            site: rialto_edge::public_url::PublicUrl::default(),
             needs_token,
             at_machine: false,
             allow_private: false,
             allow_secrets: more.contains("machine-secrets"),
             max_body_bytes: 100_000,
-            streams: rialto_edge::streams::StreamLimits::default(),
+            streams: rialto_edge::stream_limits::StreamLimits::default(),
             stop: CancellationToken::new(),
         });
         let authentication = authentication(&store, clock.clone(), needs_token).await;
@@ -195,7 +195,7 @@ impl House {
             Authentication::Bearer(bearers) => Some(bearers.clone()),
             Authentication::Open(_) => None,
         };
-        let app = gate(authentication, clock).around(console.router());
+        let app = gate(authentication, clock).wrap(console.router());
         Self { engine, store, discovery, flows, app, bearers }
     }
 
@@ -305,7 +305,7 @@ impl House {
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
         let peer = ConnectionPeer { address: IpAddr::from([192, 0, 2, 1]), certified: None };
-        self.app.facing(peer).oneshot(request).await.unwrap()
+        self.app.with_peer(peer).oneshot(request).await.unwrap()
     }
 }
 
@@ -377,19 +377,23 @@ impl Clerk {
     fn change(&self, scope: &PolicyScope, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
         let mut sources = self.policies.lock().unwrap();
-        let is_it = |source: &Source, owner: Option<&OrgId>| {
+        let is_it = |source: &PolicySource, owner: Option<&OrgId>| {
             source.name == name && source.org.as_ref() == owner && scope.includes(owner)
         };
         let own = scope.owner();
         let is_shared = !sources.iter().any(|source| is_it(source, own.as_ref()))
             && sources.iter().any(|source| is_it(source, None));
         let org = own.filter(|_| !is_shared);
-        let kept = |source: &&Source| !is_it(source, org.as_ref());
-        let mut after: Vec<Source> = sources.iter().filter(kept).cloned().collect();
+        let kept = |source: &&PolicySource| !is_it(source, org.as_ref());
+        let mut after: Vec<PolicySource> = sources.iter().filter(kept).cloned().collect();
         if text.is_none() && after.len() == sources.len() {
             return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
         }
-        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned(), org: org.clone() }));
+        after.extend(text.map(|text| PolicySource {
+            name: name.clone(),
+            text: text.to_owned(),
+            org: org.clone(),
+        }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.remember(old);
@@ -398,7 +402,7 @@ impl Clerk {
         Ok(KeptPolicy { listed: name.clone(), org, place: format!("/policies/{name}"), name })
     }
 
-    fn remember(&self, old: &Source) {
+    fn remember(&self, old: &PolicySource) {
         let mut older = self.older.lock().unwrap();
         let (version, name) = (i64::try_from(older.len()).unwrap() + 1, old.name.clone());
         let (shelf, at, text) = (PolicyPlace::Files, SystemClock.now(), Some(old.text.clone()));
@@ -408,7 +412,7 @@ impl Clerk {
 
 #[async_trait]
 impl Office for Clerk {
-    async fn policies(&self) -> Result<Vec<Source>, Failure> {
+    async fn policies(&self) -> Result<Vec<PolicySource>, Failure> {
         Ok(self.policies.lock().unwrap().clone())
     }
 
@@ -425,7 +429,7 @@ impl Office for Clerk {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
@@ -572,23 +576,26 @@ fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
 
 async fn authentication(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_token: bool) -> Authentication {
     if needs_token {
-        let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
-        Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock)))
+        let book = TokenCache::open(store.clone(), Vec::new()).await.unwrap();
+        Authentication::Bearer(Arc::new(BearerAuthenticator::new(book, issuers(&clock), clock)))
     } else {
         Authentication::Open(Caller::user("ann"))
     }
 }
 
-fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> Gate {
-    Gate::new(Guard::new(&[], 100_000), authentication)
-        .before(&[Entrance { path: API, needs: Rights::ALL }, Entrance { path: PAGES, needs: Rights::ALL }])
+fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> AdmissionLayer {
+    AdmissionLayer::new(HostCheck::new(&[], 100_000), authentication)
+        .with_routes(&[
+            RouteRule { path: API, needs: Rights::ALL },
+            RouteRule { path: PAGES, needs: Rights::ALL },
+        ])
         .with_sessions(sessions(clock), &Console::before_sign_in())
 }
 
 fn row(caller: &str, token: &str, rights: Rights) -> Token {
     Token {
         id: format!("tok_{caller}"),
-        hash: rialto_edge::auth::hash(token),
+        hash: rialto_edge::auth::hash_token(token),
         scope: Scope::default(),
         caller: caller.into(),
         kind: CallerKind::User,
@@ -601,20 +608,20 @@ fn row(caller: &str, token: &str, rights: Rights) -> Token {
     }
 }
 
-fn issuers(clock: &Arc<dyn Clock>) -> Issuers {
-    let nobody = |_: rialto_edge::fetch::Request| -> Result<rialto_edge::fetch::Response, rialto_edge::fetch::FetchError> {
+fn issuers(clock: &Arc<dyn Clock>) -> TrustedIssuers {
+    let nobody = |_: rialto_edge::fetch::FetchRequest| -> Result<rialto_edge::fetch::FetchResponse, rialto_edge::fetch::FetchError> {
         unreachable!("there are no issuers")
     };
     let fetch: Arc<dyn rialto_edge::fetch::Fetch> = Arc::new(nobody);
-    Issuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
+    TrustedIssuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
 }
 
 /// Sessions that are turned around, which is all the secrecy these tests need.
-fn sessions(clock: Arc<dyn Clock>) -> Arc<Sessions> {
+fn sessions(clock: Arc<dyn Clock>) -> Arc<BrowserSessions> {
     let turned = |text: &[u8]| text.iter().rev().copied().collect::<Vec<u8>>();
-    let sealing = Sealing {
+    let sealing = CookieSealing {
         seal: Box::new(move |text| Some(turned(text.expose().as_bytes()))),
         open: Box::new(move |text| String::from_utf8(turned(text)).ok().map(Secret::from)),
     };
-    Arc::new(Sessions::new(sealing, [7; 32], clock).unwrap())
+    Arc::new(BrowserSessions::new(sealing, [7; 32], clock).unwrap())
 }

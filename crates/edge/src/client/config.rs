@@ -1,47 +1,46 @@
-//! What can be set about everything that leaves over HTTP.
+//! Configuration of the outbound client (`[outbound]`).
 
 use std::{fmt, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{fetch::DEFAULT_LIMIT, rules::NEVER_AGENTS};
+use crate::client::{egress_rules::DEFAULT_DENIED_PORTS, fetch::DEFAULT_MAX_BYTES};
 
-/// How the client behaves.
+/// Settings of the outbound client.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How long a connection may take in milliseconds: name, TCP and TLS together.
+    /// Connect timeout in milliseconds: name, TCP and TLS together.
     pub connect_timeout_ms: u64,
-    /// How long an unused connection is kept, in milliseconds. Below the five seconds after which common servers hang
-    /// up, because a request that meets a closing connection cannot be repeated safely.
+    /// Idle timeout of a pooled connection, in milliseconds. It is below the five seconds after which common servers close connections,
+    /// because a request that meets a closing connection cannot be repeated safely.
     pub keep_idle_ms: u64,
-    /// How many bytes an answer, or one event of a stream, may have.
+    /// Maximum bytes of a response, or of one event of a stream.
     pub max_response_bytes: usize,
     /// A PEM file with the authorities to trust, in place of the built-in ones.
     pub ca_file: Option<PathBuf>,
-    /// Whether plain http is refused everywhere but on this machine.
+    /// Refuse plain http everywhere but on this machine.
     pub https_only: bool,
-    /// The only ports to call. When there are none, all ports but those in `denied_ports` are called.
+    /// Ports that may be called. If empty, all ports but those in `denied_ports`.
     pub allowed_ports: Vec<u16>,
-    /// Ports that are not called unless `allowed_ports` names them. By default those of mail, shells, databases and other
-    /// services that are no agents.
+    /// Ports that are not called unless `allowed_ports` names them. By default those of mail, shells, databases and other services that are
+    /// no agents.
     pub denied_ports: Vec<u16>,
-    /// The only hosts to call: names, addresses, or `*.example.com` for all below a domain. When there are none, all
-    /// hosts but those in `denied_hosts` are called.
+    /// Hosts that may be called: names, addresses, or `*.example.com` for all below a domain. If empty, all hosts but those in
+    /// `denied_hosts`.
     pub allowed_hosts: Vec<String>,
     /// Hosts that are never called, written like `allowed_hosts`.
     pub denied_hosts: Vec<String>,
-    /// The proxy to go through (`http://user:password@proxy.example:3128`), or `none`. By default the one that
-    /// `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY` name, except for what `NO_PROXY` lists.
+    /// Proxy to use (`http://user:password@proxy.example:3128`), or `none`. By default the one that `HTTPS_PROXY`, `HTTP_PROXY` or
+    /// `ALL_PROXY` names, except for hosts in `NO_PROXY`.
     pub proxy: Option<ProxyAddress>,
-    /// A PEM file with the certificate, and those up to its authority, that servers are shown when they ask who we are.
-    /// Read again when it changes.
+    /// PEM file with the certificate chain that is sent to servers that request a client certificate. It is read again when it changes.
     pub client_cert: Option<PathBuf>,
     /// A PEM file with the private key of `client_cert`.
     pub client_key: Option<PathBuf>,
-    /// Certificates for some hosts only; the first that fits goes before `client_cert`.
-    pub identities: Vec<Identity>,
+    /// Client certificates for single hosts. The first that matches takes precedence over `client_cert`.
+    pub identities: Vec<ClientIdentity>,
 }
 
 /// The address of a proxy. It may hold a password, so it is printed without.
@@ -49,13 +48,13 @@ pub struct Config {
 #[serde(transparent)]
 pub struct ProxyAddress(String);
 
-/// A certificate to show to some hosts.
+/// Client certificate for some hosts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Identity {
-    /// Whom it is shown to: a name, an address, or `*.example.com` for all below a domain.
+pub struct ClientIdentity {
+    /// Host it is sent to: a name, an address, or `*.example.com` for all below a domain.
     pub host: String,
-    /// A PEM file with the certificate, and those up to its authority.
+    /// PEM file with the certificate chain.
     pub cert: PathBuf,
     /// A PEM file with its private key.
     pub key: PathBuf,
@@ -64,7 +63,7 @@ pub struct Identity {
 // === impl ProxyAddress ===
 
 impl ProxyAddress {
-    /// The address, for those who call it.
+    /// Address with its password.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -103,11 +102,11 @@ impl Default for Config {
         Self {
             connect_timeout_ms: 5_000,
             keep_idle_ms: 4_000,
-            max_response_bytes: DEFAULT_LIMIT,
+            max_response_bytes: DEFAULT_MAX_BYTES,
             ca_file: None,
             https_only: false,
             allowed_ports: Vec::new(),
-            denied_ports: NEVER_AGENTS.to_vec(),
+            denied_ports: DEFAULT_DENIED_PORTS.to_vec(),
             allowed_hosts: Vec::new(),
             denied_hosts: Vec::new(),
             proxy: None,

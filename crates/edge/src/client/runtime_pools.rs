@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use rialto_model::maps::FastMap;
 use tokio::runtime::{Handle, Id};
 
-use crate::connect::Connector;
+use crate::client::connect::Connector;
 
 /// Connections of one runtime.
 pub(super) type Pool = Client<Connector, Full<Bytes>>;

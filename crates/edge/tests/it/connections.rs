@@ -18,8 +18,8 @@ use http_body_util::Empty;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rialto_edge::{
-    lanes::Lanes,
-    serve::{ConnectionLimits, Connections, Deadlines, Door, PerAddress},
+    listener::{ConnectionLimits, Connections, Deadlines, HttpListener, PerAddress},
+    worker_threads::WorkerThreads,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,7 +27,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Longer than any deadline here.
+/// Timeout of tests, longer than any deadline here.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -35,21 +35,21 @@ const LONG: Duration = Duration::from_secs(600);
 
 const UNLIMITED: ConnectionLimits = ConnectionLimits { max: usize::MAX, per_address: PerAddress::Unlimited };
 
-/// A server with some deadlines and limits.
-struct Served {
+/// Server with deadlines and limits.
+struct TestServer {
     address: std::net::SocketAddr,
     connections: Arc<Connections>,
     closing: Arc<AtomicBool>,
 }
 
-// === impl Served ===
+// === impl TestServer ===
 
-impl Served {
+impl TestServer {
     async fn with(deadlines: Deadlines, limits: ConnectionLimits) -> Self {
         let closing = Arc::<AtomicBool>::default();
-        let door = Door::open("127.0.0.1:0").await.unwrap().limited(deadlines, limits);
-        let door = door.closing_while(Arc::clone(&closing));
-        let (address, connections) = (door.address(), door.connections());
+        let listener = HttpListener::open("127.0.0.1:0").await.unwrap().with_limits(deadlines, limits);
+        let listener = listener.with_closing_flag(Arc::clone(&closing));
+        let (address, connections) = (listener.address(), listener.connections());
         let endless = || async {
             let pieces = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"first\n")) });
             Body::from_stream(pieces.chain(stream::pending()))
@@ -68,8 +68,8 @@ impl Served {
             )
             .route("/endless", routing::get(endless))
             .route("/large", routing::get(large));
-        let lanes = Lanes::open(NonZero::new(2).unwrap()).unwrap();
-        tokio::spawn(door.serve(move |_| app.clone(), lanes, std::future::pending()));
+        let workers = WorkerThreads::start(NonZero::new(2).unwrap()).unwrap();
+        tokio::spawn(listener.serve(move |_| app.clone(), workers, std::future::pending()));
         Self { address, connections, closing }
     }
 
@@ -109,26 +109,26 @@ const fn slow_except_head() -> Deadlines {
 
 #[tokio::test]
 async fn each_connection_stays_with_a_thread_unless_all_share_one_runtime() {
-    let pinned = Lanes::open(NonZero::new(2).unwrap()).unwrap();
-    let shared = Lanes::shared(tokio::runtime::Handle::current());
-    for (lanes, connections) in [(pinned, vec![1, 1]), (shared, vec![2])] {
-        let door = Door::open("127.0.0.1:0").await.unwrap();
-        let address = door.address();
+    let pinned = WorkerThreads::start(NonZero::new(2).unwrap()).unwrap();
+    let shared = WorkerThreads::shared(tokio::runtime::Handle::current());
+    for (workers, connections) in [(pinned, vec![1, 1]), (shared, vec![2])] {
+        let listener = HttpListener::open("127.0.0.1:0").await.unwrap();
+        let address = listener.address();
         let app = Router::new().route("/", routing::any(|| async { "0" }));
-        tokio::spawn(door.serve(move |_| app.clone(), lanes.clone(), std::future::pending()));
+        tokio::spawn(listener.serve(move |_| app.clone(), workers.clone(), std::future::pending()));
         let mut streams =
             [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
         for stream in &mut streams {
             stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
             answer(stream, "\r\n\r\n0").await;
         }
-        assert_eq!(lanes.connections(), connections);
+        assert_eq!(workers.connections(), connections);
     }
 }
 
 #[tokio::test]
 async fn a_silent_connection_is_closed() {
-    let server = Served::with(slow_except_head(), UNLIMITED).await;
+    let server = TestServer::with(slow_except_head(), UNLIMITED).await;
     let (text, after) = rest(&mut server.connect().await).await;
     assert_eq!(text, "");
     assert!(after >= SHORT, "{after:?}");
@@ -143,7 +143,7 @@ async fn a_silent_connection_is_closed() {
 
 #[tokio::test]
 async fn half_a_request_line_is_not_waited_for() {
-    let server = Served::with(slow_except_head(), UNLIMITED).await;
+    let server = TestServer::with(slow_except_head(), UNLIMITED).await;
     assert_eq!(rest(&mut server.sending("GET / HT").await).await.0, "");
     // The preface of HTTP/2 and nothing after it is no request either.
     let (text, _) = rest(&mut server.sending("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await).await;
@@ -152,7 +152,7 @@ async fn half_a_request_line_is_not_waited_for() {
 
 #[tokio::test]
 async fn headers_that_never_end_are_not_waited_for() {
-    let server = Served::with(slow_except_head(), UNLIMITED).await;
+    let server = TestServer::with(slow_except_head(), UNLIMITED).await;
     let mut stream = server.sending("GET / HTTP/1.1\r\nhost: localhost\r\n").await;
     let begun = Instant::now();
     // Each arrives well within the deadline; all of them together do not.
@@ -164,7 +164,7 @@ async fn headers_that_never_end_are_not_waited_for() {
 
 #[tokio::test]
 async fn the_second_head_of_a_connection_has_the_same_deadline() {
-    let server = Served::with(slow_except_head(), UNLIMITED).await;
+    let server = TestServer::with(slow_except_head(), UNLIMITED).await;
     let mut stream = server.sending("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     answer(&mut stream, "\r\n\r\n0").await;
     // Idle for longer than a head may take: that is another deadline.
@@ -176,7 +176,7 @@ async fn the_second_head_of_a_connection_has_the_same_deadline() {
 #[tokio::test]
 async fn an_idle_connection_is_closed_and_one_with_a_stream_is_not() {
     let deadlines = Deadlines { head: LONG, body: LONG, idle: SHORT, write: LONG };
-    let server = Served::with(deadlines, UNLIMITED).await;
+    let server = TestServer::with(deadlines, UNLIMITED).await;
     let mut streaming = server.sending("GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     answer(&mut streaming, "first\n\r\n").await;
     let mut idle = server.sending("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
@@ -190,7 +190,7 @@ async fn an_idle_connection_is_closed_and_one_with_a_stream_is_not() {
 #[tokio::test]
 async fn a_body_that_comes_too_slowly_is_refused() {
     let deadlines = Deadlines { head: LONG, body: SHORT, idle: LONG, write: LONG };
-    let server = Served::with(deadlines, UNLIMITED).await;
+    let server = TestServer::with(deadlines, UNLIMITED).await;
     let mut whole =
         server.sending("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n\r\nabc").await;
     assert!(answer(&mut whole, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
@@ -209,9 +209,9 @@ async fn a_body_that_comes_too_slowly_is_refused() {
 }
 
 #[tokio::test]
-async fn a_response_that_nobody_reads_ends_its_connection() {
+async fn a_response_that_is_not_read_ends_its_connection() {
     let deadlines = Deadlines { head: LONG, body: LONG, idle: LONG, write: SHORT };
-    let server = Served::with(deadlines, UNLIMITED).await;
+    let server = TestServer::with(deadlines, UNLIMITED).await;
     let _silent = server.sending("GET /large HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let gone = async {
         while server.connections.open() == 0 {
@@ -225,9 +225,9 @@ async fn a_response_that_nobody_reads_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_to_come_later() {
+async fn a_connection_beyond_the_maximum_gets_retry_after() {
     let limits = ConnectionLimits { max: 3, per_address: PerAddress::Unlimited };
-    let server = Served::with(Deadlines { idle: LONG, ..slow_except_head() }, limits).await;
+    let server = TestServer::with(Deadlines { idle: LONG, ..slow_except_head() }, limits).await;
     let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut kept = server.sending(request).await;
     answer(&mut kept, "\r\n\r\n0").await;
@@ -255,7 +255,7 @@ async fn one_connection_too_many_is_told_to_come_later() {
 #[tokio::test]
 async fn one_address_has_its_own_maximum() {
     let limits = ConnectionLimits { max: 100, per_address: PerAddress::Max(2) };
-    let server = Served::with(slow_except_head(), limits).await;
+    let server = TestServer::with(slow_except_head(), limits).await;
     let _silent = [server.connect().await, server.connect().await];
     assert!(rest(&mut server.connect().await).await.0.starts_with("HTTP/1.1 503"));
     // Another address of this machine has its own.
@@ -268,7 +268,7 @@ async fn one_address_has_its_own_maximum() {
 
 #[tokio::test]
 async fn every_answer_that_says_later_says_when() {
-    let server = Served::with(Deadlines::default(), UNLIMITED).await;
+    let server = TestServer::with(Deadlines::default(), UNLIMITED).await;
     for (path, expected) in [("/later", "retry-after: 1\r\n"), ("/told", "retry-after: 7\r\n")] {
         let mut stream = server.sending(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
         let head = answer(&mut stream, "\r\n\r\n").await;
@@ -281,7 +281,7 @@ async fn every_answer_that_says_later_says_when() {
 #[tokio::test]
 async fn a_server_that_is_about_to_stop_answers_and_then_closes_each_connection() {
     const REQUEST: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let served = Served::with(Deadlines::default(), UNLIMITED).await;
+    let served = TestServer::with(Deadlines::default(), UNLIMITED).await;
     let mut stream = served.sending(REQUEST).await;
     let before = answer(&mut stream, "\r\n\r\n0").await;
     assert!(!before.to_ascii_lowercase().contains("connection: close"), "{before}");
@@ -294,7 +294,7 @@ async fn a_server_that_is_about_to_stop_answers_and_then_closes_each_connection(
 
 #[tokio::test]
 async fn a_server_that_is_about_to_stop_ends_connections_of_http2_after_their_open_requests() {
-    let served = Served::with(Deadlines::default(), UNLIMITED).await;
+    let served = TestServer::with(Deadlines::default(), UNLIMITED).await;
     let stream = TokioIo::new(served.connect().await);
     let (mut sender, connection) =
         http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), stream).await.unwrap();

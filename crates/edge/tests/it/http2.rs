@@ -11,8 +11,8 @@ use http_body_util::StreamBody;
 use hyper_util::{rt::TokioExecutor, rt::TokioIo, server::conn::auto, service::TowerToHyperService};
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config},
-    fetch::{Fetch, FetchError, Request},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use rustls::{
     ServerConfig,
@@ -30,7 +30,7 @@ use crate::{
 
 const TRAILER: HeaderName = HeaderName::from_static("grpc-status");
 
-/// Says which version it was asked in, and something more behind the body.
+/// Responds with the HTTP version, and a trailer.
 fn router() -> Router {
     Router::new().fallback(routing::any(|request: Incoming| async move {
         let said = format!("{:?} {}", request.version(), request.uri().authority().is_some());
@@ -40,14 +40,14 @@ fn router() -> Router {
     }))
 }
 
-fn post(uri: Uri) -> Request {
-    let mut request = Request::new(Method::POST, uri);
+fn post(uri: Uri) -> FetchRequest {
+    let mut request = FetchRequest::new(Method::POST, uri);
     request.reach = Reach::Private;
     request.http2 = true;
     request
 }
 
-/// The same server behind TLS, for `localhost`, which speaks both versions.
+/// Server behind TLS, for `localhost`, which speaks both versions.
 async fn encrypted() -> std::net::SocketAddr {
     let chain = vec![CertificateDer::from_pem_file(tls::file("server.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(tls::file("server.key")).unwrap();
@@ -73,17 +73,17 @@ async fn encrypted() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn plain_http_2_is_spoken_to_whom_it_is_meant_for_and_to_nobody_else() {
+async fn http_2_without_tls_is_used_only_on_request() {
     let server = Server::start(router()).await;
     let client = client();
     let answer = client.fetch(post(server.uri("/"))).await.unwrap();
     assert_eq!(text(answer).await, format!("{:?} true", Version::HTTP_2));
-    let usual = Request { http2: false, ..post(server.uri("/")) };
+    let usual = FetchRequest { http2: false, ..post(server.uri("/")) };
     assert_eq!(text(client.fetch(usual).await.unwrap()).await, format!("{:?} false", Version::HTTP_11));
 }
 
 #[tokio::test]
-async fn what_stands_behind_a_body_can_be_read_at_its_end() {
+async fn trailers_can_be_read_at_the_end_of_a_body() {
     let server = Server::start(router()).await;
     let mut body = client().fetch(post(server.uri("/"))).await.unwrap().body;
     assert!(body.chunk().await.unwrap().is_some());
@@ -108,10 +108,10 @@ async fn a_private_address_is_refused_unless_it_is_meant() {
     let client = client();
     text(client.fetch(post(server.uri("/"))).await.unwrap()).await;
     for uri in [server.uri("/"), "http://localhost:9/".parse().unwrap()] {
-        let error = client.fetch(Request { reach: Reach::Public, ..post(uri) }).await.unwrap_err();
+        let error = client.fetch(FetchRequest { reach: Reach::Public, ..post(uri) }).await.unwrap_err();
         assert!(matches!(error, FetchError::Forbidden(_)), "{error}");
     }
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_server_that_speaks_only_http_1_is_said_to_hang_up() {
 #[tokio::test]
 async fn it_is_encrypted_where_the_address_says_so() {
     let address = encrypted().await;
-    let client = Client::new(&Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() });
+    let client = HttpClient::new(&Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() });
     let uri: Uri = format!("https://localhost:{}/", address.port()).parse().unwrap();
     let answer = client.fetch(post(uri.clone())).await.unwrap();
     assert_eq!(text(answer).await, format!("{:?} true", Version::HTTP_2));
@@ -135,9 +135,9 @@ async fn it_is_encrypted_where_the_address_says_so() {
 #[tokio::test]
 async fn it_is_spoken_wherever_an_encrypted_server_offers_it() {
     let address = encrypted().await;
-    let client = Client::new(&Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() });
+    let client = HttpClient::new(&Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() });
     let uri: Uri = format!("https://localhost:{}/", address.port()).parse().unwrap();
-    let usual = Request { http2: false, ..post(uri) };
+    let usual = FetchRequest { http2: false, ..post(uri) };
     assert_eq!(text(client.fetch(usual).await.unwrap()).await, format!("{:?} true", Version::HTTP_2));
 }
 
@@ -147,7 +147,7 @@ async fn a_proxy_leads_to_it_through_a_tunnel() {
     let inside = Server::start(router()).await;
     let client = proxies::client(&server, &Config::default());
     let uri = format!("http://outer.example:{}/", inside.address.port()).parse().unwrap();
-    let answer = client.fetch(Request { reach: Reach::Public, ..post(uri) }).await.unwrap();
+    let answer = client.fetch(FetchRequest { reach: Reach::Public, ..post(uri) }).await.unwrap();
     assert_eq!(text(answer).await, format!("{:?} true", Version::HTTP_2));
     let head = told.recv().await.unwrap();
     let port = inside.address.port();

@@ -15,10 +15,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, StatusCode, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, jwk::Jwk};
 use parking_lot::Mutex;
-use rialto_edge::auth::{IssuerConfig, Kind, Replay};
+use rialto_edge::auth::{IssuerConfig, ReplayPolicy, TokenCallerKind};
 use serde_json::{Value, json};
 
-use crate::{house::noon, server::Server};
+use crate::{fixture::noon, server::Server};
 
 pub(crate) const RSA: &[u8] = include_bytes!("keys/rs256.pem");
 pub(crate) const RSA_PUBLIC: &[u8] = include_bytes!("keys/rs256.pub.pem");
@@ -39,7 +39,7 @@ pub(crate) struct Idp {
     desk: Arc<Desk>,
 }
 
-/// What it does when it is asked.
+/// State of the issuer.
 struct Desk {
     keys: Mutex<Vec<Value>>,
     is_up: Mutex<bool>,
@@ -102,7 +102,7 @@ impl Idp {
         format!("http://{}", self.server.address)
     }
 
-    /// How to trust it.
+    /// Configuration that trusts the issuer.
     pub(crate) fn config(&self) -> IssuerConfig {
         IssuerConfig {
             issuer: self.url(),
@@ -114,19 +114,19 @@ impl Idp {
             project_claim: None,
             scope_claim: "scope".to_owned(),
             default_scope: String::new(),
-            kind: Kind::User,
-            replay: Replay::Allow,
+            kind: TokenCallerKind::User,
+            replay: ReplayPolicy::Allow,
             allow_private: true,
         }
     }
 
-    /// What it says about ann: a token for us, good for ten minutes.
+    /// Claims of ann: a token for us, valid for ten minutes.
     pub(crate) fn ann(&self) -> Value {
         let now = noon().as_second();
         json!({ "iss": self.url(), "aud": "rialto", "sub": "ann", "exp": now + 600, "scope": "openid call" })
     }
 
-    /// The same with another claim.
+    /// Claims of ann with another claim.
     pub(crate) fn ann_with(&self, name: &str, value: impl Into<Value>) -> Value {
         let mut claims = self.ann();
         claims[name] = value.into();
@@ -147,7 +147,7 @@ impl Idp {
         *self.desk.speaks_for.lock() = Some(issuer.to_owned());
     }
 
-    /// How often its keys were asked for.
+    /// Interval at which its keys were asked for.
     pub(crate) fn asked(&self) -> usize {
         self.desk.asked.load(Ordering::SeqCst)
     }
@@ -174,7 +174,7 @@ pub(crate) fn unsigned(claims: &Value) -> String {
     format!("{}.{}.", part(&json!({ "alg": "none", "typ": "JWT" })), part(claims))
 }
 
-/// The same token with other claims, and its signature as it was.
+/// Token with other claims and the old signature.
 pub(crate) fn tampered(token: &str, claims: &Value) -> String {
     let parts: Vec<&str> = token.split('.').collect();
     format!("{}.{}.{}", parts[0], URL_SAFE_NO_PAD.encode(claims.to_string()), parts[2])

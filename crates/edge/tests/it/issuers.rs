@@ -1,4 +1,4 @@
-//! Who is let in with a token that somebody else has signed.
+//! Authentication with tokens of trusted issuers.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use futures::future::join_all;
 use http::{StatusCode, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use rialto_edge::{
-    auth::{Config, IssuerConfig, Issuers, Replay},
+    auth::{Config, IssuerConfig, ReplayPolicy, TrustedIssuers},
     fetch::Fetch,
-    site::Site,
+    public_url::PublicUrl,
 };
 use rialto_model::{
     clock::{Clock, SystemClock},
@@ -17,42 +17,42 @@ use rialto_model::{
 use serde_json::{Value, json};
 
 use crate::{
-    house::{House, noon, token},
+    fixture::{Fixture, noon, token},
     idp::{Idp, Pen, RSA_PUBLIC, tampered, unsigned},
     server::{client, text},
 };
 
-async fn house(idp: &Idp) -> House {
-    House::trusting(vec![idp.config()], &[token("ours", "owner")]).await
+async fn fixture(idp: &Idp) -> Fixture {
+    Fixture::trusting(vec![idp.config()], &[token("ours", "owner")]).await
 }
 
-async fn shown(house: &House, token: &str) -> StatusCode {
-    house.status(&format!("Bearer {token}")).await
+async fn shown(fixture: &Fixture, token: &str) -> StatusCode {
+    fixture.status(&format!("Bearer {token}")).await
 }
 
-/// Who somebody with these claims is, to a house that reads them like this.
+/// Response to a caller with these claims, for an issuer with this configuration.
 async fn who(change: impl FnOnce(&mut IssuerConfig), claims: &[(&str, Value)]) -> String {
     let idp = Idp::with(&[Pen::RSA]).await;
     let mut config = idp.config();
     change(&mut config);
-    let house = House::trusting(vec![config], &[]).await;
+    let fixture = Fixture::trusting(vec![config], &[]).await;
     let mut said = idp.ann();
     for (name, value) in claims {
         said[*name] = value.clone();
     }
-    text(house.ask(&format!("Bearer {}", Pen::RSA.sign(&said))).await).await
+    text(fixture.ask(&format!("Bearer {}", Pen::RSA.sign(&said))).await).await
 }
 
 #[tokio::test]
 async fn a_signed_token_is_its_caller_whatever_the_algorithm() {
     let pss = Pen { algorithm: Algorithm::PS512, ..Pen::RSA };
     let idp = Idp::with(&[Pen::RSA, Pen::EC, Pen::ED]).await;
-    let house = house(&idp).await;
+    let fixture = fixture(&idp).await;
     for pen in [Pen::RSA, pss, Pen::EC, Pen::ED] {
-        let answer = house.ask(&format!("Bearer {}", pen.sign(&idp.ann()))).await;
+        let answer = fixture.ask(&format!("Bearer {}", pen.sign(&idp.ann()))).await;
         assert_eq!(text(answer).await, "ann", "{:?}", pen.algorithm);
     }
-    assert_eq!(shown(&house, "ours").await, StatusCode::OK);
+    assert_eq!(shown(&fixture, "ours").await, StatusCode::OK);
     assert_eq!(idp.asked(), 1);
 }
 
@@ -61,10 +61,10 @@ async fn an_attack_is_refused_and_says_why() {
     let idp = Idp::with(&[Pen::RSA]).await;
     let end = "2026-08-01T12:00:00Z".parse().unwrap();
     let expired = Token { expires_at: Some(end), ..token("old", "old") };
-    let house = House::trusting(vec![idp.config()], &[token("gone", "gone"), expired]).await;
-    house.store.revoke_token("gone", end).await.unwrap();
+    let fixture = Fixture::trusting(vec![idp.config()], &[token("gone", "gone"), expired]).await;
+    fixture.store.revoke_token("gone", end).await.unwrap();
     let (now, good) = (noon().as_second(), Pen::RSA.sign(&idp.ann()));
-    assert_eq!(shown(&house, &good).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &good).await, StatusCode::OK);
 
     let symmetric = Header { kid: Some("rsa".to_owned()), ..Header::new(Algorithm::HS256) };
     let with_the_public_key = encode(&symmetric, &idp.ann(), &EncodingKey::from_secret(RSA_PUBLIC)).unwrap();
@@ -102,7 +102,7 @@ async fn an_attack_is_refused_and_says_why() {
         ("nobody", signed(&idp.ann_with("sub", "")), "name"),
         ("not a token", "a.b.c".to_owned(), "not signed"),
     ] {
-        let answer = house.ask(&format!("Bearer {token}")).await;
+        let answer = fixture.ask(&format!("Bearer {token}")).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{what}");
         let challenge = answer.headers[header::WWW_AUTHENTICATE].to_str().unwrap();
         assert!(
@@ -111,101 +111,104 @@ async fn an_attack_is_refused_and_says_why() {
         );
         assert!(!text(answer).await.contains(&token), "{what}");
     }
-    assert_eq!(shown(&house, &good).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &good).await, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn clocks_may_differ_by_a_minute() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let (house, now) = (house(&idp).await, noon().as_second());
+    let (fixture, now) = (fixture(&idp).await, noon().as_second());
     for claims in
         [idp.ann_with("exp", now - 59), idp.ann_with("nbf", now + 60), idp.ann_with("exp", now as f64 + 0.5)]
     {
-        assert_eq!(shown(&house, &Pen::RSA.sign(&claims)).await, StatusCode::OK, "{claims}");
+        assert_eq!(shown(&fixture, &Pen::RSA.sign(&claims)).await, StatusCode::OK, "{claims}");
     }
 }
 
 #[tokio::test]
 async fn a_token_that_was_good_is_not_good_for_ever() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let house = house(&idp).await;
+    let fixture = fixture(&idp).await;
     let token = Pen::RSA.sign(&idp.ann_with("exp", noon().as_second() + 10));
-    assert_eq!(shown(&house, &token).await, StatusCode::OK);
-    house.clock.pass(69);
-    assert_eq!(shown(&house, &token).await, StatusCode::OK);
-    house.clock.pass(1);
-    assert_eq!(shown(&house, &token).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(shown(&fixture, &token).await, StatusCode::OK);
+    fixture.clock.advance(69);
+    assert_eq!(shown(&fixture, &token).await, StatusCode::OK);
+    fixture.clock.advance(1);
+    assert_eq!(shown(&fixture, &token).await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn many_callers_at_once_ask_the_issuer_once() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let house = house(&idp).await;
+    let fixture = fixture(&idp).await;
     let tokens: Vec<_> = (0..20).map(|n| Pen::RSA.sign(&idp.ann_with("sub", format!("ann-{n}")))).collect();
-    let answers = join_all(tokens.iter().map(|token| shown(&house, token))).await;
+    let answers = join_all(tokens.iter().map(|token| shown(&fixture, token))).await;
     assert_eq!(answers, [StatusCode::OK; 20]);
     assert_eq!(idp.asked(), 1);
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_and_made_up_ones_do_not_trouble_the_issuer() {
+async fn a_new_key_is_found_and_invented_ones_are_not_asked_for() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let house = house(&idp).await;
-    assert_eq!(shown(&house, &Pen::RSA.sign(&idp.ann())).await, StatusCode::OK);
+    let fixture = fixture(&idp).await;
+    assert_eq!(shown(&fixture, &Pen::RSA.sign(&idp.ann())).await, StatusCode::OK);
     idp.change_keys(vec![Pen::EC.jwk()]);
-    house.clock.pass(29);
-    assert_eq!(shown(&house, &Pen::EC.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
+    fixture.clock.advance(29);
+    assert_eq!(shown(&fixture, &Pen::EC.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
     assert_eq!(idp.asked(), 1);
-    house.clock.pass(1);
-    assert_eq!(shown(&house, &Pen::EC.sign(&idp.ann())).await, StatusCode::OK);
+    fixture.clock.advance(1);
+    assert_eq!(shown(&fixture, &Pen::EC.sign(&idp.ann())).await, StatusCode::OK);
     for kid in ["a", "b", "c"] {
         let made_up = Pen { kid, ..Pen::RSA }.sign(&idp.ann());
-        assert_eq!(shown(&house, &made_up).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(shown(&fixture, &made_up).await, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(idp.asked(), 2);
     // The old key is gone, and what it signed is not good for longer than the keys were.
-    house.clock.pass(120);
-    assert_eq!(shown(&house, &Pen::RSA.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
+    fixture.clock.advance(120);
+    assert_eq!(shown(&fixture, &Pen::RSA.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn old_keys_serve_for_an_hour_while_the_issuer_does_not_answer() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let house = house(&idp).await;
+    let fixture = fixture(&idp).await;
     let token = |n: i64| Pen::RSA.sign(&idp.ann_with("exp", noon().as_second() + 9_000 + n));
-    assert_eq!(shown(&house, &token(0)).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &token(0)).await, StatusCode::OK);
     idp.is_up(false);
-    house.clock.pass(120 + 3_599);
-    assert_eq!(shown(&house, &token(1)).await, StatusCode::OK);
-    assert_eq!(shown(&house, &token(2)).await, StatusCode::OK);
+    fixture.clock.advance(120 + 3_599);
+    assert_eq!(shown(&fixture, &token(1)).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &token(2)).await, StatusCode::OK);
     assert_eq!(idp.asked(), 2);
-    house.clock.pass(1);
-    assert_eq!(shown(&house, &token(3)).await, StatusCode::SERVICE_UNAVAILABLE);
+    fixture.clock.advance(1);
+    assert_eq!(shown(&fixture, &token(3)).await, StatusCode::SERVICE_UNAVAILABLE);
     idp.is_up(true);
-    house.clock.pass(30);
-    assert_eq!(shown(&house, &token(3)).await, StatusCode::OK);
+    fixture.clock.advance(30);
+    assert_eq!(shown(&fixture, &token(3)).await, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn an_issuer_that_never_answered_is_asked_again_soon() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let house = house(&idp).await;
+    let fixture = fixture(&idp).await;
     idp.is_up(false);
     let token = Pen::RSA.sign(&idp.ann());
     for _ in 0..3 {
-        assert_eq!(shown(&house, &token).await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(shown(&fixture, &token).await, StatusCode::SERVICE_UNAVAILABLE);
     }
     assert_eq!(idp.asked(), 1);
     idp.is_up(true);
-    house.clock.pass(5);
-    assert_eq!(shown(&house, &token).await, StatusCode::OK);
+    fixture.clock.advance(5);
+    assert_eq!(shown(&fixture, &token).await, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn keys_of_somebody_else_are_not_taken() {
+async fn keys_of_another_issuer_are_not_accepted() {
     let idp = Idp::with(&[Pen::RSA]).await;
     idp.speaks_for("https://evil.example");
-    assert_eq!(shown(&house(&idp).await, &Pen::RSA.sign(&idp.ann())).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        shown(&fixture(&idp).await, &Pen::RSA.sign(&idp.ann())).await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
     assert_eq!(idp.asked(), 0);
 }
 
@@ -218,9 +221,9 @@ async fn a_private_address_is_not_asked_unless_it_is_meant() {
         allow_private: false,
         ..idp.config()
     };
-    let house = House::trusting(vec![config], &[]).await;
+    let fixture = Fixture::trusting(vec![config], &[]).await;
     let token = Pen::RSA.sign(&idp.ann_with("iss", "https://issuer.example"));
-    assert_eq!(shown(&house, &token).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(shown(&fixture, &token).await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(idp.asked(), 0);
 }
 
@@ -241,13 +244,13 @@ async fn claims_say_who_calls_and_from_where() {
 #[tokio::test]
 async fn a_token_comes_once_where_that_is_wanted() {
     let idp = Idp::with(&[Pen::RSA]).await;
-    let config = IssuerConfig { replay: Replay::Refuse, ..idp.config() };
-    let house = House::trusting(vec![config], &[]).await;
+    let config = IssuerConfig { replay: ReplayPolicy::Refuse, ..idp.config() };
+    let fixture = Fixture::trusting(vec![config], &[]).await;
     let token = |jti: &str| Pen::RSA.sign(&idp.ann_with("jti", jti));
-    assert_eq!(shown(&house, &token("1")).await, StatusCode::OK);
-    assert_eq!(shown(&house, &token("1")).await, StatusCode::UNAUTHORIZED);
-    assert_eq!(shown(&house, &token("2")).await, StatusCode::OK);
-    assert_eq!(shown(&house, &Pen::RSA.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(shown(&fixture, &token("1")).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &token("1")).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(shown(&fixture, &token("2")).await, StatusCode::OK);
+    assert_eq!(shown(&fixture, &Pen::RSA.sign(&idp.ann())).await, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
@@ -259,7 +262,7 @@ async fn an_issuer_that_cannot_be_trusted_is_refused_at_the_start() {
     };
     let refused = |issuers: Vec<IssuerConfig>| {
         let (fetch, clock) = (Arc::new(client()) as Arc<dyn Fetch>, Arc::new(SystemClock) as Arc<dyn Clock>);
-        Issuers::new(Config { issuers, ..Config::default() }, &fetch, &clock)
+        TrustedIssuers::new(Config { issuers, ..Config::default() }, &fetch, &clock)
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default()
@@ -284,12 +287,12 @@ async fn a_caller_brings_its_token_along_only_where_it_may_be_exchanged() {
     let signed = Pen::RSA.sign(&idp.ann());
     for exchange_tokens in [false, true] {
         let config = Config { issuers: vec![idp.config()], exchange_tokens };
-        let house = House::configured(Site::default(), config, &[token("ours", "owner")]).await;
+        let fixture = Fixture::configured(PublicUrl::default(), config, &[token("ours", "owner")]).await;
         for _ in 0..2 {
-            let proof = text(house.visit("localhost", "/mcp/proof", Some(&signed)).await).await;
+            let proof = text(fixture.visit("localhost", "/mcp/proof", Some(&signed)).await).await;
             assert_eq!(proof, if exchange_tokens { &signed } else { "none" });
         }
         // Our own tokens are nobody else's business.
-        assert_eq!(text(house.visit("localhost", "/mcp/proof", Some("ours")).await).await, "none");
+        assert_eq!(text(fixture.visit("localhost", "/mcp/proof", Some("ours")).await).await, "none");
     }
 }

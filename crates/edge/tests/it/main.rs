@@ -4,13 +4,12 @@
 
 mod callers;
 mod connections;
-mod doors;
-mod house;
+mod fixture;
 mod http2;
 mod idp;
 mod issuers;
+mod listener;
 mod outbound;
-mod places;
 mod pool;
 mod proxies;
 mod rebinding;
@@ -19,5 +18,6 @@ mod resource;
 mod revocation;
 mod server;
 mod server_tls;
+mod tenant_paths;
 mod tls;
 mod unread;

@@ -6,12 +6,12 @@ use futures::stream;
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config},
-    fetch::{Fetch, FetchError, Request},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{io::AsyncWriteExt, sync::mpsc};
 
-use crate::server::{Server, client, fetch, get, heard, text};
+use crate::server::{Server, client, fetch, get, read_head, text};
 
 fn echo() -> Router {
     Router::new().route("/", routing::get("hello").post(|body: String| async { body }))
@@ -36,7 +36,7 @@ async fn stalling() -> Server {
 #[tokio::test]
 async fn a_body_comes_back_whole() {
     let server = Server::start(echo()).await;
-    let mut request = Request::new(Method::POST, server.uri("/"));
+    let mut request = FetchRequest::new(Method::POST, server.uri("/"));
     request.reach = Reach::Private;
     request.body = Bytes::from_static(b"there and back");
     assert_eq!(text(fetch(request).await.unwrap()).await, "there and back");
@@ -96,10 +96,10 @@ async fn connections_are_kept_for_the_next_request() {
 #[tokio::test]
 async fn a_request_names_its_path_first_and_its_host_in_a_header() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            while let Some(head) = heard(&mut stream).await {
+            while let Some(head) = read_head(&mut stream).await {
                 tell.send(head).unwrap();
                 stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
             }
@@ -130,7 +130,7 @@ async fn a_private_address_is_refused_unless_it_is_meant() {
     let mut request = get(server.uri("/"));
     request.reach = Reach::Public;
     let error = client.fetch(request).await.unwrap_err();
-    assert!(error.surely_not_sent());
+    assert!(error.is_surely_not_sent());
     assert_eq!(
         error.to_string(),
         "127.0.0.1 is a loopback address; allow private addresses for this agent to call it"
@@ -140,7 +140,7 @@ async fn a_private_address_is_refused_unless_it_is_meant() {
 #[tokio::test]
 async fn a_name_that_resolves_to_a_private_address_is_refused() {
     for host in ["localhost", "127.1", "[::1]", "[::ffff:127.0.0.1]", "0x7f000001"] {
-        let request = Request::new(Method::GET, format!("http://{host}:9/").parse().unwrap());
+        let request = FetchRequest::new(Method::GET, format!("http://{host}:9/").parse().unwrap());
         let error = fetch(request).await.unwrap_err();
         assert!(matches!(error, FetchError::Forbidden(_)), "{host}: {error}");
     }
@@ -155,28 +155,28 @@ async fn only_http_without_a_password_is_called() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_said_in_words() {
+async fn a_refused_connection_is_described() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = fetch(get(format!("http://{free}/").parse().unwrap())).await.unwrap_err();
-    assert!(error.surely_not_sent());
+    assert!(error.is_surely_not_sent());
     assert_eq!(error.to_string(), format!("connection refused by {free}"));
 }
 
 #[tokio::test]
-async fn a_name_nobody_knows_is_said_in_words() {
+async fn an_unknown_name_is_described() {
     let error = fetch(get("http://nobody.invalid/".parse().unwrap())).await.unwrap_err();
     assert_eq!(error, FetchError::NotSent("no address is known for nobody.invalid".into()));
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_given_up() {
+async fn a_server_that_does_not_answer_times_out() {
     let mut request = get(stalling().await.uri("/never"));
     request.patience = Duration::from_millis(50);
     assert_eq!(fetch(request).await.unwrap_err().to_string(), "took longer than 50 ms to answer");
 }
 
 #[tokio::test]
-async fn a_body_that_stops_coming_is_given_up() {
+async fn a_body_that_stalls_times_out() {
     let mut request = get(stalling().await.uri("/slow"));
     request.patience = Duration::from_millis(100);
     let mut body = fetch(request).await.unwrap().body;
@@ -211,17 +211,17 @@ async fn an_answer_may_be_as_large_as_the_limit_and_no_larger() {
 #[tokio::test]
 async fn a_client_has_a_limit_for_all_answers() {
     let server = Server::start(Router::new().route("/", routing::get(|| async { "x".repeat(1000) }))).await;
-    let client = Client::new(&Config { max_response_bytes: 999, ..Config::default() });
+    let client = HttpClient::new(&Config { max_response_bytes: 999, ..Config::default() });
     let answer = client.fetch(get(server.uri("/"))).await.unwrap();
     assert_eq!(answer.body.read().await.unwrap_err(), FetchError::TooLarge(999));
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_may_have_heard_us() {
+async fn a_server_that_closes_the_connection_may_have_received_the_request() {
     let server = Server::raw(b"").await;
     let error = fetch(get(server.uri("/"))).await.unwrap_err();
     assert!(matches!(error, FetchError::Broken(_)), "{error:?}");
-    assert!(!error.surely_not_sent());
+    assert!(!error.is_surely_not_sent());
 }
 
 #[tokio::test]

@@ -6,30 +6,30 @@ use futures::future::join_all;
 use http::{Method, StatusCode};
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config},
-    fetch::{Fetch, FetchError, Request},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::{Barrier, mpsc},
 };
 
-use crate::server::{Server, client, get, heard, text};
+use crate::server::{Server, client, get, read_head, text};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-async fn ask(client: &Client, server: &Server) -> String {
+async fn ask(client: &HttpClient, server: &Server) -> String {
     text(client.fetch(get(server.uri("/"))).await.unwrap()).await
 }
 
-/// How many connections it takes to ask a server twice that always answers with `bytes`.
+/// Number of connections it takes to ask a server twice that always answers with `bytes`.
 async fn connections_for_two(bytes: &'static [u8], says: &str) -> usize {
     let server = Server::repeating(bytes).await;
     let client = client();
     for _ in 0..2 {
         assert_eq!(ask(&client, &server).await, says);
     }
-    server.taken()
+    server.accepted()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,20 +45,20 @@ async fn as_many_connections_are_opened_as_are_needed_at_once_and_all_are_kept()
         let answers = join_all((0..64).map(|_| ask(&client, &server))).await;
         assert!(answers.iter().all(|answer| answer == "met"));
         if round == 0 {
-            assert_eq!(server.taken(), 64);
+            assert_eq!(server.accepted(), 64);
         }
     }
     // Only connections whose last response has just ended may be missing from the pool when the next round begins.
-    assert!(server.taken() <= 2 * 64, "{} connections for 640 requests", server.taken());
+    assert!(server.accepted() <= 2 * 64, "{} connections for 640 requests", server.accepted());
 }
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            heard(&mut stream).await;
+            read_head(&mut stream).await;
             stream.write_all(OK).await.unwrap();
             drop(stream);
             tell.send(()).unwrap();
@@ -71,20 +71,20 @@ async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
         told.recv().await.unwrap();
         // Whatever had happened on any socket before this answer has been seen when it is here.
         assert_eq!(ask(&client, &other).await, "ok");
-        assert_eq!(server.taken(), asked);
+        assert_eq!(server.accepted(), asked);
     }
     assert!(told.is_empty());
 }
 
 #[tokio::test]
-async fn a_request_that_was_heard_is_not_sent_again() {
+async fn a_request_that_was_received_is_not_sent_again() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            tell.send(heard(&mut stream).await.unwrap()).unwrap();
+            tell.send(read_head(&mut stream).await.unwrap()).unwrap();
             stream.write_all(OK).await.unwrap();
-            tell.send(heard(&mut stream).await.unwrap()).unwrap();
+            tell.send(read_head(&mut stream).await.unwrap()).unwrap();
         }
     })
     .await;
@@ -92,8 +92,8 @@ async fn a_request_that_was_heard_is_not_sent_again() {
     assert_eq!(ask(&client, &server).await, "ok");
     let error = client.fetch(get(server.uri("/"))).await.unwrap_err();
     assert_eq!(error, FetchError::Broken(format!("{} hung up before it answered", server.address)));
-    assert!(!error.surely_not_sent());
-    assert_eq!(server.taken(), 1);
+    assert!(!error.is_surely_not_sent());
+    assert_eq!(server.accepted(), 1);
     drop(server);
     assert!(told.recv().await.is_some() && told.recv().await.is_some() && told.is_empty());
 }
@@ -113,17 +113,17 @@ async fn the_last_piece_is_enough_when_the_end_came_with_it() {
         let mut answer = client.fetch(get(server.uri("/"))).await.unwrap();
         assert_eq!(answer.body.chunk().await.unwrap().unwrap(), "whole");
     }
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
 async fn a_body_that_comes_bit_by_bit_leaves_a_connection_that_can_be_used_again() {
     let (next, turns) = mpsc::unbounded_channel();
     let turns = Arc::new(tokio::sync::Mutex::new(turns));
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let turns = Arc::clone(&turns);
         async move {
-            while heard(&mut stream).await.is_some() {
+            while read_head(&mut stream).await.is_some() {
                 stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
                 for bytes in ["3\r\none\r\n", "3\r\ntwo\r\n", "0\r\n\r\n"] {
                     turns.lock().await.recv().await.unwrap();
@@ -141,7 +141,7 @@ async fn a_body_that_comes_bit_by_bit_leaves_a_connection_that_can_be_used_again
             assert_eq!(body.chunk().await.unwrap().as_deref(), piece.map(str::as_bytes));
         }
     }
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn an_answer_without_a_body_leaves_a_connection_that_can_be_used_again() {
         head.method = Method::HEAD;
         assert_eq!(text(client.fetch(head).await.unwrap()).await, "");
     }
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
@@ -184,13 +184,13 @@ async fn a_body_may_end_with_its_connection() {
         let client = client();
         for asked in 1..=2 {
             assert_eq!(ask(&client, &server).await, "all of it");
-            assert_eq!(server.taken(), asked);
+            assert_eq!(server.accepted(), asked);
         }
     }
 }
 
 #[tokio::test]
-async fn what_follows_an_answer_is_not_taken_for_the_next() {
+async fn bytes_after_a_response_are_not_taken_for_the_next() {
     let bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\nforged";
     assert_eq!(connections_for_two(bytes, "ok").await, 2);
 }
@@ -203,8 +203,8 @@ async fn a_connection_that_speaks_something_else_now_is_not_used_again() {
 
 #[tokio::test]
 async fn an_answer_may_come_before_all_of_the_request_is_sent() {
-    let server = Server::dealing(|mut stream| async move {
-        heard(&mut stream).await;
+    let server = Server::handling(|mut stream| async move {
+        read_head(&mut stream).await;
         let refusal = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno!";
         stream.write_all(refusal).await.unwrap();
         let mut rest = Vec::new();
@@ -213,26 +213,26 @@ async fn an_answer_may_come_before_all_of_the_request_is_sent() {
     .await;
     let client = client();
     for asked in 1..=2 {
-        let mut request = Request::new(Method::POST, server.uri("/"));
+        let mut request = FetchRequest::new(Method::POST, server.uri("/"));
         request.reach = Reach::Private;
         // More than any socket takes in at once.
         request.body = Bytes::from(vec![0; 64 * 1024 * 1024]);
         let answer = client.fetch(request).await.unwrap();
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(text(answer).await, "no!");
-        assert_eq!(server.taken(), asked);
+        assert_eq!(server.accepted(), asked);
     }
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_wants_any_more_closes_its_connection() {
+async fn a_dropped_body_closes_its_connection() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            heard(&mut stream).await;
+            read_head(&mut stream).await;
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbegin").await.unwrap();
-            tell.send(heard(&mut stream).await).unwrap();
+            tell.send(read_head(&mut stream).await).unwrap();
         }
     })
     .await;
@@ -242,27 +242,27 @@ async fn a_body_that_nobody_wants_any_more_closes_its_connection() {
         assert_eq!(answer.body.chunk().await.unwrap().unwrap(), "begin");
         drop(answer);
         assert_eq!(told.recv().await, Some(None));
-        assert_eq!(server.taken(), asked);
+        assert_eq!(server.accepted(), asked);
     }
 }
 
 #[tokio::test]
 async fn an_unused_connection_is_closed_in_the_end() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            heard(&mut stream).await;
+            read_head(&mut stream).await;
             stream.write_all(OK).await.unwrap();
-            tell.send(heard(&mut stream).await).unwrap();
+            tell.send(read_head(&mut stream).await).unwrap();
         }
     })
     .await;
-    let client = Client::new(&Config { keep_idle_ms: 20, ..Config::default() });
+    let client = HttpClient::new(&Config { keep_idle_ms: 20, ..Config::default() });
     for asked in 1..=2 {
         assert_eq!(ask(&client, &server).await, "ok");
         assert_eq!(told.recv().await, Some(None));
-        assert_eq!(server.taken(), asked);
+        assert_eq!(server.accepted(), asked);
     }
 }
 
@@ -270,19 +270,19 @@ async fn an_unused_connection_is_closed_in_the_end() {
 async fn no_more_than_128_unused_connections_are_kept() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let all = Arc::new(Barrier::new(130));
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let (all, tell) = (Arc::clone(&all), tell.clone());
         async move {
-            heard(&mut stream).await;
+            read_head(&mut stream).await;
             all.wait().await;
             stream.write_all(OK).await.unwrap();
-            tell.send(heard(&mut stream).await).unwrap();
+            tell.send(read_head(&mut stream).await).unwrap();
         }
     })
     .await;
-    let client = Client::new(&Config { keep_idle_ms: 600_000, ..Config::default() });
+    let client = HttpClient::new(&Config { keep_idle_ms: 600_000, ..Config::default() });
     join_all((0..130).map(|_| ask(&client, &server))).await;
-    assert_eq!(server.taken(), 130);
+    assert_eq!(server.accepted(), 130);
     for _ in 0..2 {
         assert_eq!(told.recv().await, Some(None));
     }
@@ -291,21 +291,21 @@ async fn no_more_than_128_unused_connections_are_kept() {
 #[tokio::test]
 async fn connections_are_not_kept_when_none_shall_be() {
     let server = Server::repeating(OK).await;
-    let client = Client::new(&Config { keep_idle_ms: 0, ..Config::default() });
+    let client = HttpClient::new(&Config { keep_idle_ms: 0, ..Config::default() });
     for asked in 1..=3 {
         assert_eq!(ask(&client, &server).await, "ok");
-        assert_eq!(server.taken(), asked);
+        assert_eq!(server.accepted(), asked);
     }
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_takes_its_connection_along() {
+async fn a_request_that_is_dropped_closes_its_connection() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            heard(&mut stream).await;
-            tell.send(heard(&mut stream).await).unwrap();
+            read_head(&mut stream).await;
+            tell.send(read_head(&mut stream).await).unwrap();
         }
     })
     .await;

@@ -4,9 +4,9 @@ use std::{net::IpAddr, sync::Arc};
 
 use http::Method;
 use rialto_edge::{
-    client::{Client, Config, Surroundings},
-    fetch::{Fetch, FetchError, Request},
-    proxy::Proxies,
+    client::{ClientEnv, Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest},
+    proxy::ProxyRules,
 };
 use tokio::{
     io::{AsyncWriteExt, copy_bidirectional},
@@ -15,17 +15,17 @@ use tokio::{
 };
 
 use crate::{
-    server::{Server, heard, text},
+    server::{Server, read_head, text},
     tls,
 };
 
 /// A proxy that answers plain requests itself, leads tunnels to this machine, and tells what it heard.
 pub(crate) async fn proxy() -> (Server, UnboundedReceiver<String>) {
     let (tell, told) = unbounded_channel();
-    let server = Server::dealing(move |mut stream| {
+    let server = Server::handling(move |mut stream| {
         let tell = tell.clone();
         async move {
-            while let Some(head) = heard(&mut stream).await {
+            while let Some(head) = read_head(&mut stream).await {
                 tell.send(head.clone()).unwrap();
                 let Some(place) = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next())
                 else {
@@ -45,11 +45,12 @@ pub(crate) async fn proxy() -> (Server, UnboundedReceiver<String>) {
 }
 
 /// A client that goes through the proxy, and knows two names.
-pub(crate) fn client(proxy: &Server, config: &Config) -> Client {
+pub(crate) fn client(proxy: &Server, config: &Config) -> HttpClient {
     let address = proxy.address;
-    let proxies =
-        Proxies::of(move |name| (name == "ALL_PROXY").then(|| format!("http://me:hunter2@{address}")));
-    let resolver: rialto_edge::client::Resolver = Arc::new(|name| {
+    let proxies = ProxyRules::from_env(move |name| {
+        (name == "ALL_PROXY").then(|| format!("http://me:hunter2@{address}"))
+    });
+    let resolver: rialto_edge::client::DnsResolver = Arc::new(|name| {
         let found: Result<Vec<IpAddr>, _> = match name {
             "inner.example" => Ok(vec![[10, 0, 0, 7].into()]),
             "outer.example" => Ok(vec![[1, 1, 1, 1].into()]),
@@ -57,15 +58,15 @@ pub(crate) fn client(proxy: &Server, config: &Config) -> Client {
         };
         Box::pin(std::future::ready(found))
     });
-    Client::within(config, Surroundings { proxies, resolver: Some(resolver) })
+    HttpClient::with_env(config, ClientEnv { proxies, resolver: Some(resolver) })
 }
 
-async fn ask(client: &Client, uri: &str) -> Result<String, FetchError> {
-    Ok(text(client.fetch(Request::new(Method::GET, uri.parse().unwrap())).await?).await)
+async fn ask(client: &HttpClient, uri: &str) -> Result<String, FetchError> {
+    Ok(text(client.fetch(FetchRequest::new(Method::GET, uri.parse().unwrap())).await?).await)
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_the_whole_address_and_who_we_are() {
+async fn a_proxy_receives_the_whole_address_and_our_login() {
     let (server, mut told) = proxy().await;
     let client = client(&server, &Config::default());
     for _ in 0..2 {
@@ -75,7 +76,7 @@ async fn a_proxy_is_told_the_whole_address_and_who_we_are() {
         assert!(head.contains("\r\nproxy-authorization: basic bwu6ahvudgvymg==\r\n"), "{head}");
         assert!(head.contains("\r\nhost: outer.example\r\n"), "{head}");
     }
-    assert_eq!(server.taken(), 1, "the connection is kept");
+    assert_eq!(server.accepted(), 1, "the connection is kept");
 }
 
 #[tokio::test]
@@ -93,7 +94,7 @@ async fn an_encrypted_connection_goes_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_called_is_not_asked_of_a_proxy_either() {
+async fn a_forbidden_address_is_not_called_through_a_proxy_either() {
     let (server, mut told) = proxy().await;
     let client = client(&server, &Config::default());
     for host in ["10.0.0.1", "169.254.169.254", "[::ffff:10.0.0.1]", "2852039166", "inner.example"] {
@@ -107,7 +108,7 @@ async fn what_may_not_be_called_is_not_asked_of_a_proxy_either() {
     // A name that only the proxy knows is the proxy's to judge.
     assert_eq!(ask(&client, "http://only.there.example/").await.unwrap(), "proxy");
     assert!(told.recv().await.unwrap().starts_with("GET http://only.there.example/"));
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
@@ -134,8 +135,8 @@ async fn this_machine_is_called_directly() {
     let config = Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() };
     let client = client(&server, &config);
     let mut request =
-        Request::new(Method::GET, format!("https://127.0.0.1:{}/", inside.port()).parse().unwrap());
+        FetchRequest::new(Method::GET, format!("https://127.0.0.1:{}/", inside.port()).parse().unwrap());
     request.reach = rialto_edge::address::Reach::Private;
     let _ = client.fetch(request).await;
-    assert_eq!(server.taken(), 0);
+    assert_eq!(server.accepted(), 0);
 }

@@ -14,8 +14,8 @@ use axum::{Router, response::Redirect, routing};
 use http::Method;
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config, Resolver, Surroundings},
-    fetch::{Fetch, FetchError, Request},
+    client::{ClientEnv, Config, DnsResolver, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 
 use crate::server::{Server, get, text};
@@ -35,7 +35,7 @@ impl Names {
         Arc::new(Self { answers: Mutex::new(answers.collect()), asked: AtomicUsize::new(0) })
     }
 
-    fn resolver(self: &Arc<Self>) -> Resolver {
+    fn resolver(self: &Arc<Self>) -> DnsResolver {
         let names = Arc::clone(self);
         Arc::new(move |name| {
             names.asked.fetch_add(1, Ordering::Relaxed);
@@ -49,9 +49,9 @@ impl Names {
         })
     }
 
-    fn client(self: &Arc<Self>, config: &Config) -> Client {
+    fn client(self: &Arc<Self>, config: &Config) -> HttpClient {
         let resolver = Some(self.resolver());
-        Client::within(config, Surroundings { resolver, ..Surroundings::default() })
+        HttpClient::with_env(config, ClientEnv { resolver, ..ClientEnv::default() })
     }
 }
 
@@ -60,8 +60,8 @@ fn forgetful() -> Config {
     Config { keep_idle_ms: 0, connect_timeout_ms: 200, ..Config::default() }
 }
 
-fn public(uri: &str) -> Request {
-    Request::new(Method::GET, uri.parse().unwrap())
+fn public(uri: &str) -> FetchRequest {
+    FetchRequest::new(Method::GET, uri.parse().unwrap())
 }
 
 fn hello() -> Router {
@@ -83,7 +83,7 @@ async fn a_name_that_turns_into_loopback_is_refused_and_nothing_arrives_there() 
         matches!(&second, FetchError::Forbidden(why) if why.contains("127.0.0.1 is a loopback")),
         "{second:?}"
     );
-    assert_eq!((names.asked.load(Ordering::Relaxed), server.taken()), (2, 0));
+    assert_eq!((names.asked.load(Ordering::Relaxed), server.accepted()), (2, 0));
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_name_is_looked_at_again_for_each_connection() {
     assert_eq!(text(client.fetch(get(uri.clone())).await.unwrap()).await, "hello");
     let error = client.fetch(get(uri)).await.unwrap_err();
     assert!(matches!(&error, FetchError::Forbidden(why) if why.contains("metadata")), "{error:?}");
-    assert_eq!(server.taken(), 1);
+    assert_eq!(server.accepted(), 1);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_name_that_turns_on_a_redirect_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_called_is_what_was_looked_at() {
+async fn the_called_address_is_the_checked_one() {
     let server = Server::start(hello()).await;
     let names = Names::new(&[("agent.example", &[&["127.0.0.1"], &["169.254.169.254"]])]);
     let uri = format!("http://agent.example:{}/", server.address.port()).parse().unwrap();
@@ -129,7 +129,7 @@ async fn one_forbidden_address_among_several_is_enough() {
     let uri = format!("http://agent.example:{}/", server.address.port());
     let error = names.client(&forgetful()).fetch(public(&uri)).await.unwrap_err();
     assert!(matches!(error, FetchError::Forbidden(_)), "{error:?}");
-    assert_eq!(server.taken(), 0);
+    assert_eq!(server.accepted(), 0);
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn no_spelling_of_a_private_address_gets_through() {
         let error = client.fetch(public(&format!("http://{host}:{port}/"))).await.unwrap_err();
         assert!(matches!(error, FetchError::Forbidden(_)), "{host}: {error:?}");
     }
-    assert_eq!((names.asked.load(Ordering::Relaxed), server.taken()), (0, 0));
+    assert_eq!((names.asked.load(Ordering::Relaxed), server.accepted()), (0, 0));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn no_spelling_of_localhost_gets_through() {
         let error = client.fetch(public(&uri)).await.unwrap_err();
         assert!(matches!(error, FetchError::Forbidden(_)), "{uri}: {error:?}");
     }
-    assert_eq!(server.taken(), 0);
+    assert_eq!(server.accepted(), 0);
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn ports_and_hosts_that_are_not_for_agents_are_not_called() {
     let sending = Server::start(Router::new().route("/", routing::get(away))).await;
     let error = names.client(&Config::default()).fetch(get(sending.uri("/"))).await.unwrap_err();
     assert!(matches!(&error, FetchError::Forbidden(why) if why.contains("port 6379")), "{error:?}");
-    assert_eq!(server.taken(), 0);
+    assert_eq!(server.accepted(), 0);
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_name_that_leads_to_a_metadata_service_is_refused_also_where_private_a
         "2002:a9fe:a9fe::1",
     ] {
         let names = Names::new(&[("agent.example", &[&[address]])]);
-        let request = Request { reach: Reach::Private, ..public("http://agent.example/") };
+        let request = FetchRequest { reach: Reach::Private, ..public("http://agent.example/") };
         let error = names.client(&forgetful()).fetch(request).await.unwrap_err();
         assert!(
             matches!(&error, FetchError::Forbidden(why) if why.contains("metadata")),
@@ -251,7 +251,7 @@ async fn a_name_that_leads_to_a_metadata_service_is_refused_also_where_private_a
         );
     }
     let names = Names::new(&[("metadata.google.internal", &[&["127.0.0.1"]])]);
-    let request = Request { reach: Reach::Private, ..public("http://metadata.google.internal/") };
+    let request = FetchRequest { reach: Reach::Private, ..public("http://metadata.google.internal/") };
     let error = names.client(&forgetful()).fetch(request).await.unwrap_err();
     assert!(matches!(error, FetchError::Forbidden(_)) && names.asked.load(Ordering::Relaxed) == 0, "{error}");
 }

@@ -6,12 +6,12 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use rialto_edge::{
     address::Reach,
-    fetch::{FetchError, Request},
+    fetch::{FetchError, FetchRequest},
 };
 
 use crate::server::{Server, fetch, get, text};
 
-/// Says which token it was shown.
+/// Responds with the token of the request.
 async fn whoami(headers: HeaderMap) -> String {
     headers.get(header::AUTHORIZATION).map_or("nobody", |value| value.to_str().unwrap()).to_owned()
 }
@@ -22,7 +22,7 @@ async fn sending_to(target: String) -> Server {
         .await
 }
 
-fn with_token(mut request: Request) -> Request {
+fn with_token(mut request: FetchRequest) -> FetchRequest {
     request.headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer t"));
     request
 }
@@ -45,7 +45,7 @@ async fn a_token_is_not_carried_to_another_origin() {
 #[tokio::test]
 async fn a_post_is_not_followed() {
     let server = sending_to("/whoami".into()).await;
-    let mut request = Request::new(Method::POST, server.uri("/away"));
+    let mut request = FetchRequest::new(Method::POST, server.uri("/away"));
     request.reach = Reach::Private;
     assert_eq!(fetch(request).await.unwrap().status, StatusCode::TEMPORARY_REDIRECT);
 }

@@ -12,8 +12,8 @@ use axum::{Router, serve::ListenerExt};
 use http::{Method, Uri};
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config},
-    fetch::{Fetch, FetchError, Request, Response},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -41,8 +41,8 @@ impl Server {
 
     /// A server that answers each connection's first request with `bytes` and hangs up.
     pub(crate) async fn raw(bytes: &'static [u8]) -> Self {
-        Self::dealing(move |mut stream| async move {
-            heard(&mut stream).await;
+        Self::handling(move |mut stream| async move {
+            read_head(&mut stream).await;
             stream.write_all(bytes).await.unwrap();
         })
         .await
@@ -50,16 +50,16 @@ impl Server {
 
     /// A server that answers every request with `bytes` and waits for the next.
     pub(crate) async fn repeating(bytes: &'static [u8]) -> Self {
-        Self::dealing(move |mut stream| async move {
-            while heard(&mut stream).await.is_some() {
+        Self::handling(move |mut stream| async move {
+            while read_head(&mut stream).await.is_some() {
                 stream.write_all(bytes).await.unwrap();
             }
         })
         .await
     }
 
-    /// A server that does with each connection what it is told.
-    pub(crate) async fn dealing<D>(deal: impl Fn(TcpStream) -> D + Send + 'static) -> Self
+    /// Server that handles each connection with a function.
+    pub(crate) async fn handling<D>(deal: impl Fn(TcpStream) -> D + Send + 'static) -> Self
     where
         D: Future<Output = ()> + Send + 'static,
     {
@@ -76,8 +76,8 @@ impl Server {
         Self { address, connections }
     }
 
-    /// How many connections it has taken.
-    pub(crate) fn taken(&self) -> usize {
+    /// Number of accepted connections.
+    pub(crate) fn accepted(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
@@ -86,8 +86,8 @@ impl Server {
     }
 }
 
-/// The head of the next request; none when there is no more.
-pub(crate) async fn heard(stream: &mut TcpStream) -> Option<String> {
+/// Head of the next request; none when there is no more.
+pub(crate) async fn read_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -95,20 +95,20 @@ pub(crate) async fn heard(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-pub(crate) fn get(uri: Uri) -> Request {
-    let mut request = Request::new(Method::GET, uri);
+pub(crate) fn get(uri: Uri) -> FetchRequest {
+    let mut request = FetchRequest::new(Method::GET, uri);
     request.reach = Reach::Private;
     request
 }
 
-pub(crate) fn client() -> Client {
-    Client::new(&Config::default())
+pub(crate) fn client() -> HttpClient {
+    HttpClient::new(&Config::default())
 }
 
-pub(crate) async fn fetch(request: Request) -> Result<Response, FetchError> {
+pub(crate) async fn fetch(request: FetchRequest) -> Result<FetchResponse, FetchError> {
     client().fetch(request).await
 }
 
-pub(crate) async fn text(response: Response) -> String {
+pub(crate) async fn text(response: FetchResponse) -> String {
     String::from_utf8(response.body.read().await.unwrap().to_vec()).unwrap()
 }

@@ -5,13 +5,16 @@ use std::{fs, net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Durati
 use axum::{Extension, Router, routing};
 use http::{HeaderValue, header};
 use rialto_edge::{
-    auth::{Authentication, Bearers, Config as AuthConfig, Issuers, TokenBook},
-    client::{Client, Config},
+    admission::AdmissionLayer,
+    auth::{Authentication, BearerAuthenticator, Config as AuthConfig, TokenCache, TrustedIssuers},
+    client::{Config, HttpClient},
     fetch::{Fetch, FetchError},
-    gate::Gate,
-    guard::Guard,
-    lanes::Lanes,
-    serve::{ClientAuth, ClientCertificate, ConnectionLimits, Deadlines, Door, ServerTls, TlsConfig},
+    host_check::HostCheck,
+    listener::{
+        ClientCertificate, ClientCertificateMode, ConnectionLimits, Deadlines, HttpListener, ServerTls,
+        TlsConfig,
+    },
+    worker_threads::WorkerThreads,
 };
 use rialto_model::{
     call::Caller,
@@ -33,21 +36,21 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use crate::{
-    house::token,
+    fixture::token,
     server::{get, text},
     tls::file,
 };
 
 /// A server with certificates of its own, which can be replaced.
-struct Encrypted {
+struct TlsServer {
     address: SocketAddr,
     tls: Arc<ServerTls>,
     folder: TempDir,
 }
 
-// === impl Encrypted ===
+// === impl TlsServer ===
 
-impl Encrypted {
+impl TlsServer {
     async fn start(adapt: impl FnOnce(&mut TlsConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path(), "server");
@@ -55,29 +58,31 @@ impl Encrypted {
             cert: folder.path().join("cert.pem"),
             key: folder.path().join("key.pem"),
             client_ca: None,
-            client_auth: ClientAuth::Optional,
+            client_auth: ClientCertificateMode::Optional,
             clients: Vec::new(),
         };
         adapt(&mut config);
         let tls = Arc::new(ServerTls::open(config).unwrap());
         let deadlines = Deadlines { head: Duration::from_millis(300), ..Deadlines::default() };
-        let door = Door::open("127.0.0.1:0").await.unwrap();
-        let door = door.limited(deadlines, ConnectionLimits::default()).encrypted(Arc::clone(&tls));
-        let (address, lanes) = (door.address(), Lanes::open(NonZero::new(2).unwrap()).unwrap());
-        let app = gate().await.around(Router::new().route(
+        let listener = HttpListener::open("127.0.0.1:0").await.unwrap();
+        let listener =
+            listener.with_limits(deadlines, ConnectionLimits::default()).with_tls(Arc::clone(&tls));
+        let (address, workers) =
+            (listener.address(), WorkerThreads::start(NonZero::new(2).unwrap()).unwrap());
+        let app = gate().await.wrap(Router::new().route(
             "/",
             routing::get(|version: http::Version, Extension(caller): Extension<Caller>| async move {
                 format!("{version:?} {}@{}", caller.id, caller.scope.org)
             }),
         ));
-        tokio::spawn(door.serve(move |peer| app.facing(peer), lanes, std::future::pending()));
+        tokio::spawn(listener.serve(move |peer| app.with_peer(peer), workers, std::future::pending()));
         Self { address, tls, folder }
     }
 
     /// The answer to a client with this certificate, or this token.
     async fn ask(&self, ca: &str, own: Option<&str>, bearer: Option<&str>) -> Result<String, FetchError> {
         let identity = |end: &str| own.map(|name| file(&format!("{name}.{end}")));
-        let client = Client::new(&Config {
+        let client = HttpClient::new(&Config {
             ca_file: Some(file(ca)),
             client_cert: identity("pem"),
             client_key: identity("key"),
@@ -116,14 +121,17 @@ impl Encrypted {
 }
 
 /// A gate for one token.
-async fn gate() -> Gate {
+async fn gate() -> AdmissionLayer {
     let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
     store.put_token(&token("secret", "tess")).await.unwrap();
-    let book = TokenBook::open(store, Vec::new()).await.unwrap();
+    let tokens = TokenCache::open(store, Vec::new()).await.unwrap();
     let clock = Arc::new(SystemClock) as Arc<dyn Clock>;
-    let fetch = Arc::new(Client::new(&Config::default())) as Arc<dyn Fetch>;
-    let issuers = Issuers::new(AuthConfig::default(), &fetch, &clock).unwrap();
-    Gate::new(Guard::new(&[], 1_000), Authentication::Bearer(Arc::new(Bearers::new(book, issuers, clock))))
+    let fetch = Arc::new(HttpClient::new(&Config::default())) as Arc<dyn Fetch>;
+    let issuers = TrustedIssuers::new(AuthConfig::default(), &fetch, &clock).unwrap();
+    AdmissionLayer::new(
+        HostCheck::new(&[], 1_000),
+        Authentication::Bearer(Arc::new(BearerAuthenticator::new(tokens, issuers, clock))),
+    )
 }
 
 /// Puts a certificate and its key where the server looks for them.
@@ -138,7 +146,7 @@ fn client(certificate: &str, caller: &str) -> ClientCertificate {
         caller: caller.to_owned(),
         org: Some("acme".to_owned()),
         project: None,
-        kind: rialto_edge::auth::Kind::Agent,
+        kind: rialto_edge::auth::TokenCallerKind::Agent,
         scope: "call discover".to_owned(),
     }
 }
@@ -156,7 +164,7 @@ async fn exchange(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> St
 
 #[tokio::test]
 async fn clients_choose_between_http2_and_http1() {
-    let server = Encrypted::start(|_| {}).await;
+    let server = TlsServer::start(|_| {}).await;
     assert_eq!(server.ask("ca.pem", None, Some("secret")).await.unwrap(), "HTTP/2.0 tess@default");
     let (mut stream, chosen) = server.connect("ca.pem", &["http/1.1"]).await;
     assert_eq!(chosen, "http/1.1");
@@ -166,8 +174,8 @@ async fn clients_choose_between_http2_and_http1() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_speak_tls_is_hung_up_on() {
-    let server = Encrypted::start(|_| {}).await;
+async fn a_client_that_does_not_speak_tls_is_disconnected() {
+    let server = TlsServer::start(|_| {}).await;
     for bytes in ["GET / HTTP/1.1\r\nhost: localhost\r\n\r\n", ""] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -180,7 +188,7 @@ async fn whoever_does_not_speak_tls_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_certificate_is_replaced_without_a_dropped_call() {
-    let server = Encrypted::start(|_| {}).await;
+    let server = TlsServer::start(|_| {}).await;
     let (mut before, _) = server.connect("ca.pem", &["http/1.1"]).await;
     exchange(&mut before).await;
     assert!(!server.tls.is_outdated());
@@ -195,7 +203,7 @@ async fn a_certificate_is_replaced_without_a_dropped_call() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_change_nothing_and_are_named() {
-    let server = Encrypted::start(|_| {}).await;
+    let server = TlsServer::start(|_| {}).await;
     fs::copy(file("server2.pem"), server.folder.path().join("cert.pem")).unwrap();
     let why = server.tls.reload().unwrap_err();
     assert!(why.contains("key.pem is not the private key of") && why.contains("cert.pem"), "{why}");
@@ -207,7 +215,7 @@ async fn files_that_cannot_be_used_change_nothing_and_are_named() {
 
 #[tokio::test]
 async fn a_certificate_of_a_client_stands_for_its_caller() {
-    let server = Encrypted::start(|config| {
+    let server = TlsServer::start(|config| {
         config.client_ca = Some(file("client-ca.pem"));
         config.clients = vec![client("rialto", "ci")];
     })
@@ -232,9 +240,9 @@ async fn without_a_certificate_there_is_no_connection_where_one_is_required() {
         let digits: String = Sha256::digest(&der).iter().map(|byte| format!("{byte:02X}")).collect();
         format!("sha256:{digits}")
     };
-    let server = Encrypted::start(|config| {
+    let server = TlsServer::start(|config| {
         config.client_ca = Some(file("client-ca.pem"));
-        config.client_auth = ClientAuth::Required;
+        config.client_auth = ClientCertificateMode::Required;
         config.clients = vec![client(&fingerprint, "ci")];
     })
     .await;
@@ -251,7 +259,7 @@ fn a_table_of_clients_that_cannot_be_used_is_refused() {
             cert: file("server.pem"),
             key: file("server.key"),
             client_ca: Some(file("client-ca.pem")),
-            client_auth: ClientAuth::Optional,
+            client_auth: ClientCertificateMode::Optional,
             clients: vec![client("rialto", "ci")],
         };
         adapt(&mut config);

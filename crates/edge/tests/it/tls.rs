@@ -7,7 +7,7 @@ use std::{
 };
 
 use rialto_edge::{
-    client::{Client, Config, Identity},
+    client::{ClientIdentity, Config, HttpClient},
     fetch::{Fetch, FetchError},
 };
 use rustls::{
@@ -63,11 +63,11 @@ pub(crate) fn start(wants_login: bool) -> SocketAddr {
 }
 
 async fn ask(ca_file: Option<&str>) -> Result<String, FetchError> {
-    let client = Client::new(&Config { ca_file: ca_file.map(file), ..Config::default() });
+    let client = HttpClient::new(&Config { ca_file: ca_file.map(file), ..Config::default() });
     ask_with(&client, start(false)).await
 }
 
-async fn ask_with(client: &Client, server: SocketAddr) -> Result<String, FetchError> {
+async fn ask_with(client: &HttpClient, server: SocketAddr) -> Result<String, FetchError> {
     let uri = format!("https://localhost:{}/", server.port()).parse().unwrap();
     Ok(text(client.fetch(get(uri)).await?).await)
 }
@@ -76,15 +76,15 @@ fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file(name)).unwrap()
 }
 
-/// Which of the certificates here it is.
+/// Name of the certificate.
 fn name_of(shown: &CertificateDer<'_>) -> String {
     let known = ["client.pem", "client2.pem"].into_iter().find(|name| certificate(name) == *shown);
     known.unwrap_or("a stranger").to_owned()
 }
 
 /// A client that trusts the server and has these certificates.
-fn client_with(config: Config) -> Client {
-    Client::new(&Config { ca_file: Some(file("ca.pem")), keep_idle_ms: 0, ..config })
+fn client_with(config: Config) -> HttpClient {
+    HttpClient::new(&Config { ca_file: Some(file("ca.pem")), keep_idle_ms: 0, ..config })
 }
 
 fn showing(cert: &str, key: &str) -> Config {
@@ -99,7 +99,7 @@ async fn a_server_with_a_known_authority_is_trusted() {
 #[tokio::test]
 async fn a_server_with_an_unknown_authority_is_not_trusted() {
     let error = ask(None).await.unwrap_err();
-    assert!(error.surely_not_sent());
+    assert!(error.is_surely_not_sent());
     assert!(error.to_string().starts_with("no encrypted connection to localhost:"), "{error}");
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
 }
@@ -111,7 +111,7 @@ async fn a_missing_authority_file_is_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_who_we_are_is_shown_our_certificate() {
+async fn a_server_that_requests_a_certificate_receives_ours() {
     let client = client_with(showing("client.pem", "client.key"));
     assert_eq!(ask_with(&client, start(true)).await.unwrap(), "client.pem");
     assert_eq!(ask_with(&client, start(false)).await.unwrap(), "secret");
@@ -124,9 +124,12 @@ async fn a_server_that_asks_who_we_are_refuses_us_when_we_do_not_say() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_some_hosts_is_shown_to_these_alone() {
-    let identity =
-        |host: &str| Identity { host: host.to_owned(), cert: file("client2.pem"), key: file("client2.key") };
+async fn a_certificate_for_some_hosts_is_sent_to_these_alone() {
+    let identity = |host: &str| ClientIdentity {
+        host: host.to_owned(),
+        cert: file("client2.pem"),
+        key: file("client2.key"),
+    };
     let own = showing("client.pem", "client.key");
     for (host, shown) in
         [("localhost", "client2.pem"), ("*.example", "client.pem"), ("LOCALHOST.", "client2.pem")]
@@ -137,7 +140,7 @@ async fn a_certificate_for_some_hosts_is_shown_to_these_alone() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_renewed_is_shown_from_the_next_connection_on() {
+async fn a_renewed_certificate_is_sent_from_the_next_connection_on() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
     let put = |name: &str, age: u64| {

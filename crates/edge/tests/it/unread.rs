@@ -3,7 +3,7 @@
 use std::{num::NonZero, time::Duration};
 
 use axum::{Router, http::StatusCode};
-use rialto_edge::{lanes::Lanes, serve::Door};
+use rialto_edge::{listener::HttpListener, worker_threads::WorkerThreads};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -37,11 +37,11 @@ struct Frame {
 
 impl Client {
     async fn connect() -> Self {
-        let door = Door::open("127.0.0.1:0").await.unwrap();
-        let address = door.address();
+        let listener = HttpListener::open("127.0.0.1:0").await.unwrap();
+        let address = listener.address();
         let app = Router::new().fallback(|| async { (StatusCode::UNAUTHORIZED, "who are you?") });
-        let lanes = Lanes::open(NonZero::<usize>::MIN).unwrap();
-        tokio::spawn(door.serve(move |_| app.clone(), lanes, std::future::pending()));
+        let workers = WorkerThreads::start(NonZero::<usize>::MIN).unwrap();
+        tokio::spawn(listener.serve(move |_| app.clone(), workers, std::future::pending()));
         let mut client = Self(TcpStream::connect(address).await.unwrap());
         client.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         client.send(SETTINGS, 0, 0, &[]).await;

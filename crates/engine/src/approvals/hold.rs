@@ -15,7 +15,7 @@ use rialto_model::{
     message::{Message, Part},
     store::StoreError,
 };
-use rialto_policy::Decision;
+use rialto_policy::PolicyDecision;
 use serde::{Deserialize, Serialize};
 
 use super::{Wish, question};
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// Has a call wait that may leave once it is approved. What happens to its task is that somebody is asked.
-    pub(crate) async fn hold(&self, call: Call, decision: &Decision) -> BoxStream<'static, Event> {
+    pub(crate) async fn hold(&self, call: Call, decision: &PolicyDecision) -> BoxStream<'static, Event> {
         let event = match self.inner().try_hold(call, decision).await {
             Ok(approval) => question::asked(&approval, None),
             // Its task is written down, so this is how it ends.
@@ -86,7 +86,7 @@ impl Engine {
 // === impl Inner ===
 
 impl EngineInner {
-    async fn try_hold(&self, call: Call, decision: &Decision) -> Result<Approval, Failure> {
+    async fn try_hold(&self, call: Call, decision: &PolicyDecision) -> Result<Approval, Failure> {
         let now = self.journal.now();
         let by_policy = !decision.approvers.is_empty();
         let policies =

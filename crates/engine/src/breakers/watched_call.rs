@@ -11,7 +11,7 @@ use std::{
 
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use rialto_model::event::Event;
-use rialto_route::breaker::Signal;
+use rialto_route::breaker::BreakerEvent;
 
 use super::{BreakerTransition, Breakers, CallFacts, signal_of};
 use crate::journal::TaskJournal;
@@ -77,7 +77,7 @@ impl Stream for WatchedCall {
 impl Drop for WatchedCall {
     fn drop(&mut self) {
         if let Some(facts) = self.facts.take().filter(|facts| facts.is_probe) {
-            self.breakers.report(&facts, Signal::Nothing, "", self.journal.now());
+            self.breakers.report(&facts, BreakerEvent::Nothing, "", self.journal.now());
         }
     }
 }

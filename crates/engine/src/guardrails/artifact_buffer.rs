@@ -131,8 +131,8 @@ mod tests {
 
     use proptest::prelude::*;
     use rialto_guard::{
-        Findings, Guards,
-        config::{Check, Guardrail, Target},
+        Findings, GuardrailRuleset,
+        config::{CheckDirection, Guardrail, GuardrailCheck},
     };
     use rialto_model::{event::Aside, message::text_of};
 
@@ -143,9 +143,10 @@ mod tests {
         Event::Artifact { artifact, append, last, aside: Aside::default() }
     }
 
-    static GUARDS: LazyLock<Guards> = LazyLock::new(|| {
-        let checks = ["pii", "secrets", "prompt-injection"].map(|name| Check::plain(name).unwrap()).to_vec();
-        Guards::compile([&Guardrail { checks, ..Guardrail::default() }]).unwrap().unwrap()
+    static GUARDS: LazyLock<GuardrailRuleset> = LazyLock::new(|| {
+        let checks =
+            ["pii", "secrets", "prompt-injection"].map(|name| GuardrailCheck::plain(name).unwrap()).to_vec();
+        GuardrailRuleset::compile([&Guardrail { checks, ..Guardrail::default() }]).unwrap().unwrap()
     });
 
     fn found(findings: &Findings) -> Vec<(String, Option<std::ops::Range<usize>>)> {
@@ -209,7 +210,7 @@ mod tests {
             let whole = held.first().unwrap();
             let guards = &*GUARDS;
             let (pieces, at_once) =
-                (guards.check(&whole.parts(), Target::Output), guards.check_text(&text, Target::Output));
+                (guards.check(&whole.parts(), CheckDirection::Output), guards.check_text(&text, CheckDirection::Output));
             prop_assert_eq!(found(&pieces), found(&at_once));
             prop_assert_eq!(
                 guards.redact(&whole.parts(), &pieces), guards.redact(&[Part::text(&text)], &at_once)

@@ -4,9 +4,9 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use rialto_guard::{
-    Asked, Field, Finding, Guards, Verdict,
-    classifier::{LONGEST_TEXT, OnError},
-    config::{Action, Target},
+    ClassifierCheck, ContentFinding, FindingVerdict, GuardrailRuleset, PartField,
+    classifier::{MAX_REQUEST_TEXT_BYTES, OnError},
+    config::{CheckAction, CheckDirection},
 };
 use rialto_model::message::{Content, Part};
 
@@ -22,8 +22,8 @@ const UNANSWERED: &str = "unanswered";
 #[derive(Clone)]
 pub(crate) struct GuardrailChecker {
     pub(super) guarding: Arc<Guarding>,
-    pub(super) guards: Arc<Guards>,
-    pub(super) target: Target,
+    pub(super) guards: Arc<GuardrailRuleset>,
+    pub(super) target: CheckDirection,
 }
 
 /// Which model servers are asked.
@@ -53,17 +53,17 @@ impl GuardrailChecker {
             let findings = if slot.is_whole() {
                 self.guards.check(&parts, self.target)
             } else {
-                self.guards.glance(&parts, self.target)
+                self.guards.check_fields(&parts, self.target)
             };
             report.add(&findings);
-            if report.verdict() == Verdict::Block {
+            if report.verdict() == FindingVerdict::Block {
                 // Nobody is asked about what does not go on.
                 return;
             }
             if slot.is_content() && ask != ClassifierScope::Nobody {
                 self.ask(&parts, ask, report).await;
             }
-            if findings.verdict() == Verdict::Redact {
+            if findings.verdict() == FindingVerdict::Redact {
                 let left = self.guards.redact(&parts, &findings);
                 drop(parts);
                 slot.put(left);
@@ -76,16 +76,20 @@ impl GuardrailChecker {
         let mut answers = stream::iter(self.questions(parts, ask)).buffer_unordered(AT_ONCE);
         while let Some(found) = answers.next().await {
             found.iter().for_each(|finding| report.add_one(finding, false));
-            if report.verdict() == Verdict::Block {
+            if report.verdict() == FindingVerdict::Block {
                 return;
             }
         }
     }
 
-    fn questions(&self, parts: &[Part], ask: ClassifierScope) -> Vec<BoxFuture<'static, Vec<Finding>>> {
+    fn questions(
+        &self,
+        parts: &[Part],
+        ask: ClassifierScope,
+    ) -> Vec<BoxFuture<'static, Vec<ContentFinding>>> {
         let mut questions = Vec::new();
         for asked in self.guards.classifiers(self.target) {
-            if ask == ClassifierScope::Strict && asked.action < Action::Redact {
+            if ask == ClassifierScope::Strict && asked.action < CheckAction::Redact {
                 continue;
             }
             for (part, text) in parts.iter().enumerate().filter_map(|(n, part)| Some((n, text_of(part)?))) {
@@ -100,20 +104,20 @@ impl GuardrailChecker {
 }
 
 /// Asks one model server about one text.
-async fn put(asker: Asker, asked: Asked, part: usize, text: String) -> Vec<Finding> {
+async fn put(asker: Asker, asked: ClassifierCheck, part: usize, text: String) -> Vec<ContentFinding> {
     let (classifier, action) = (&asked.classifier, asked.action);
-    let finding = |kind: &str| Finding {
+    let finding = |kind: &str| ContentFinding {
         check: asked.check,
         kind: Cow::Owned(kind.to_owned()),
         part,
-        field: Field::Message,
+        field: PartField::Message,
         at: None,
         action,
     };
     let patience = Duration::from_millis(classifier.timeout_ms);
     let answer = tokio::time::timeout(patience, asker(classifier, &text)).await;
     let trouble = match answer {
-        Ok(Ok(answer)) => return classifier.hits(&answer).into_iter().map(finding).collect(),
+        Ok(Ok(answer)) => return classifier.matched_labels(&answer).into_iter().map(finding).collect(),
         Ok(Err(trouble)) => trouble,
         Err(_) => format!("no answer within {} ms", classifier.timeout_ms),
     };
@@ -139,7 +143,7 @@ fn text_of(part: &Part) -> Option<Cow<'_, str>> {
 fn pieces(text: &str) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
-        let (piece, behind) = rest.split_at(rest.floor_char_boundary(LONGEST_TEXT));
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(MAX_REQUEST_TEXT_BYTES));
         pieces.push(piece);
         rest = behind;
     }
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_asked_about_piece_by_piece() {
-        let text = "é".repeat(LONGEST_TEXT);
+        let text = "é".repeat(MAX_REQUEST_TEXT_BYTES);
         let all = pieces(&text);
         assert_eq!(all.len(), 2);
         assert_eq!(all.concat(), text);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
-use rialto_guard::config::Target as Aim;
+use rialto_guard::config::CheckDirection as Aim;
 use rialto_model::{
     call::{Call, Caller, Cancel, Door, Follow, Target},
     event::{Event, Remote},
@@ -35,7 +35,7 @@ pub(crate) struct GuardedPeer {
 impl GuardedPeer {
     fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
         let guards = guarding.of(self.registry.version(), target)?;
-        guards.look_at(Aim::Output).then(|| GuardrailChecker {
+        guards.has_checks(Aim::Output).then(|| GuardrailChecker {
             guarding: Arc::clone(guarding),
             guards,
             target: Aim::Output,

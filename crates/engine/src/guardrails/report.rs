@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_guard::{Finding, Findings, Verdict};
+use rialto_guard::{ContentFinding, FindingVerdict, Findings};
 use rialto_model::{
     failure::{Failure, Kind},
     guardrail::Notice,
@@ -25,13 +25,13 @@ pub(crate) enum GuardDirection {
 
 /// What was found, each kind with how often.
 #[derive(Debug, Default)]
-pub(crate) struct GuardrailReport(BTreeMap<(&'static str, String, Verdict), u32>);
+pub(crate) struct GuardrailReport(BTreeMap<(&'static str, String, FindingVerdict), u32>);
 
 /// The same as it stands on record.
 #[derive(Serialize)]
 struct ReportFacts<'a> {
     direction: GuardDirection,
-    action: Verdict,
+    action: FindingVerdict,
     checks: Vec<&'a str>,
     kinds: Vec<&'a str>,
     findings: Vec<KindCount<'a>>,
@@ -41,7 +41,7 @@ struct ReportFacts<'a> {
 struct KindCount<'a> {
     check: &'a str,
     kind: &'a str,
-    action: Verdict,
+    action: FindingVerdict,
     count: u32,
 }
 
@@ -55,7 +55,7 @@ impl GuardrailReport {
         }
     }
 
-    pub(crate) fn add_one(&mut self, finding: &Finding, is_cut: bool) {
+    pub(crate) fn add_one(&mut self, finding: &ContentFinding, is_cut: bool) {
         let key = (finding.check, finding.kind.to_string(), finding.verdict(is_cut));
         *self.0.entry(key).or_default() += 1;
     }
@@ -66,14 +66,14 @@ impl GuardrailReport {
     }
 
     /// What becomes of it all.
-    pub(crate) fn verdict(&self) -> Verdict {
-        self.0.keys().map(|(_, _, verdict)| *verdict).max().unwrap_or(Verdict::Pass)
+    pub(crate) fn verdict(&self) -> FindingVerdict {
+        self.0.keys().map(|(_, _, verdict)| *verdict).max().unwrap_or(FindingVerdict::Pass)
     }
 
     /// What a caller is warned of.
     pub(crate) fn notice(&self) -> Option<Notice> {
         let mut notice = Notice::default();
-        for (check, kind, _) in self.0.keys().filter(|(.., verdict)| *verdict == Verdict::Warn) {
+        for (check, kind, _) in self.0.keys().filter(|(.., verdict)| *verdict == FindingVerdict::Warn) {
             notice.add(check, kind);
         }
         (!notice.checks.is_empty()).then_some(notice)
@@ -142,12 +142,12 @@ impl GuardrailReport {
     }
 }
 
-const fn word(verdict: Verdict) -> &'static str {
+const fn word(verdict: FindingVerdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "passed",
-        Verdict::Log => "noted",
-        Verdict::Warn => "warned",
-        Verdict::Redact => "replaced",
-        Verdict::Block => "blocked",
+        FindingVerdict::Pass => "passed",
+        FindingVerdict::Log => "noted",
+        FindingVerdict::Warn => "warned",
+        FindingVerdict::Redact => "replaced",
+        FindingVerdict::Block => "blocked",
     }
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use rialto_guard::{
-    Verdict,
-    config::{Action as Strictness, Target as Aim},
-    setting::Called,
+    FindingVerdict,
+    config::{CheckAction as Strictness, CheckDirection as Aim},
+    scoped_rules::CalledSkill,
 };
 use rialto_model::{
     call::{Call, Caller, Door, Spoken, Target},
@@ -20,7 +20,7 @@ use rialto_model::{
     presence::CallerPresence,
     routing::Work,
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::{Action, AuthorizationRequest};
 use serde_json::json;
 
 use super::{
@@ -54,14 +54,14 @@ impl Engine {
         }
         if ask == ClassifierScope::Nobody {
             // It is refused in any case, and the record of that shows what was asked.
-            if report.verdict() >= Verdict::Redact {
+            if report.verdict() >= FindingVerdict::Redact {
                 (call.parts, call.spoken) = (vec![Part::data(withheld())], None);
             }
             return Ok(call);
         }
         let journal = &self.inner().journal;
         report.tell(journal, verb_of(&call, Json::null()), GuardDirection::Input).await;
-        if report.verdict() < Verdict::Block {
+        if report.verdict() < FindingVerdict::Block {
             if let Some(notice) = report.notice() {
                 screen.guarding.warn(&call.task, notice);
             }
@@ -112,7 +112,7 @@ impl Engine {
         slots.extend(work.required_skills.iter_mut().map(TextField::Words));
         slots.push(TextField::Parts { parts: &mut said, is_whole: true });
         screen.look(slots, ClassifierScope::All, &mut report).await;
-        if report.verdict() < Verdict::Block {
+        if report.verdict() < FindingVerdict::Block {
             // What else there is to tell is told with the call.
             return Ok(());
         }
@@ -140,11 +140,11 @@ impl Engine {
     /// Whether what is wanted may be told to another registry: there it is in somebody else's hands.
     pub(crate) fn may_tell_elsewhere(&self, caller: &Caller, work: &Work) -> bool {
         let Some(guarding) = self.inner().guarding.load() else { return true };
-        let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
+        let called = CalledSkill { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
         let Some(guards) = guarding.guards(&called) else { return true };
         let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
         let names: Vec<Part> = names.map(Part::text).collect();
-        guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
+        guards.check_fields(&names, Aim::Input).verdict() < FindingVerdict::Redact
     }
 
     /// What may be kept of what a call is going to say, before the call itself is looked through: nothing, if it would not go on
@@ -157,13 +157,13 @@ impl Engine {
         };
         let Some(guards) = guards else { return said };
         let may_be_stopped = guards.classifiers(Aim::Input).any(|asked| asked.action >= Strictness::Redact)
-            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= Verdict::Redact;
+            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= FindingVerdict::Redact;
         if may_be_stopped { withheld() } else { said }
     }
 
     fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
         let guards = guarding.of(self.registry().version(), target)?;
-        guards.look_at(Aim::Input).then(|| GuardrailChecker {
+        guards.has_checks(Aim::Input).then(|| GuardrailChecker {
             guarding: Arc::clone(guarding),
             guards,
             target: Aim::Input,
@@ -174,7 +174,8 @@ impl Engine {
     fn may_be_permitted(&self, call: &Call) -> bool {
         let inner = self.inner();
         let row = inner.caller_agent(&call.caller);
-        let question = Question::about(&call.caller, Action::Invoke, &call.target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(&call.caller, Action::Invoke, &call.target)
+            .with_caller_agent(row.as_deref());
         let decision = inner.policies.load().decide(&question);
         decision.allowed || !decision.approvers.is_empty()
     }
@@ -204,7 +205,7 @@ async fn look(
         slots.extend(text_fields::of_spoken(spoken, !is_same));
     }
     screen.look(slots, ask, report).await;
-    if report.verdict() != Verdict::Redact {
+    if report.verdict() != FindingVerdict::Redact {
         return;
     }
     if let Some(mut spoken) = spoken {

@@ -10,7 +10,7 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use rialto_guard::{Field, Finding, Verdict, config::Action};
+use rialto_guard::{ContentFinding, FindingVerdict, PartField, config::CheckAction};
 use rialto_model::{
     event::{Event, Remote},
     failure::Failure,
@@ -144,7 +144,7 @@ impl ResponseFilter {
             self.ready.push_back(Ok(event));
             return Ok(());
         };
-        let (holds, most) = (screen.guards.hold(screen.target), screen.guarding.setting.hold_bytes);
+        let (holds, most) = (screen.guards.needs_hold(screen.target), screen.guarding.setting.hold_bytes);
         if !holds {
             self.ready.push_back(Ok(event.clone()));
             if !self.is_full {
@@ -184,7 +184,7 @@ impl ResponseFilter {
         let whole = pieces.parts();
         let mut parts = whole.clone();
         self.look(vec![TextField::Parts { parts: &mut parts, is_whole: true }], ClassifierScope::All).await?;
-        if !screen.guards.hold(screen.target) {
+        if !screen.guards.needs_hold(screen.target) {
             // It was told as it came.
             return Ok(());
         }
@@ -199,7 +199,7 @@ impl ResponseFilter {
     async fn look(&mut self, slots: Vec<TextField<'_>>, ask: ClassifierScope) -> Result<(), TaskBlocked> {
         let Some(screen) = self.screen.clone() else { return Ok(()) };
         screen.look(slots, ask, &mut self.report).await;
-        if self.report.verdict() == Verdict::Block { Err(TaskBlocked) } else { Ok(()) }
+        if self.report.verdict() == FindingVerdict::Block { Err(TaskBlocked) } else { Ok(()) }
     }
 
     /// Trouble in asking says nothing about the task, but may say something all the same.
@@ -271,13 +271,13 @@ const fn ends(event: &Event) -> bool {
 }
 
 /// More came than can be held back.
-fn too_large() -> Finding {
-    Finding {
+fn too_large() -> ContentFinding {
+    ContentFinding {
         check: "hold",
         kind: "too-large".into(),
         part: 0,
-        field: Field::Message,
+        field: PartField::Message,
         at: None,
-        action: Action::Block,
+        action: CheckAction::Block,
     }
 }

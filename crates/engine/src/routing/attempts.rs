@@ -12,7 +12,7 @@ use rialto_model::{
     routing::{Play, PlayEnd, PlayOutcome, Reservation},
     task::TaskState,
 };
-use rialto_route::choice;
+use rialto_route::scoring;
 
 use super::{Assigned, DispatchRequest, select_agent::AgentSelection};
 use crate::{
@@ -105,7 +105,7 @@ impl DispatchAttempt {
                 return Ok((target, task));
             }
             self.deciding.take_back();
-            self.deciding.is_out(Kind::Busy, &choice::full(config.hard_cap, config.hard_cap));
+            self.deciding.is_out(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
         }
         Err(self.deciding.nobody())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_route::{breaker::BreakerRules, choice::Rules};
+use rialto_route::{breaker::BreakerRules, scoring::ScoringRules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let (rules, breaker) = (Rules::default(), BreakerRules::default());
+        let (rules, breaker) = (ScoringRules::default(), BreakerRules::default());
         Self {
             tools: true,
             messages: Vec::new(),
@@ -101,8 +101,8 @@ impl Config {
         self.check_breaker()
     }
 
-    pub(crate) const fn rules(&self) -> Rules {
-        Rules { soft_cap: self.soft_cap, hard_cap: self.hard_cap, cost_weight: self.cost_weight }
+    pub(crate) const fn rules(&self) -> ScoringRules {
+        ScoringRules { soft_cap: self.soft_cap, hard_cap: self.hard_cap, cost_weight: self.cost_weight }
     }
 
     pub(crate) fn breaker_rules(&self) -> BreakerRules {

@@ -12,7 +12,7 @@ use rialto_model::{
     store::StoreError,
     trace::Trace,
 };
-use rialto_route::choice;
+use rialto_route::scoring;
 use tokio_util::sync::CancellationToken;
 
 use super::{attempts::DispatchAttempt, select_agent::SelectionPurpose};
@@ -128,7 +128,7 @@ impl Engine {
             ..Work::default()
         };
         let index = self.inner().router.index(self.registry(), &caller.scope).await?;
-        if !work_type.is_empty() && !index.fits(&named, 1).best.is_empty() {
+        if !work_type.is_empty() && !index.find_matches(&named, 1).best.is_empty() {
             return Ok(named);
         }
         Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
@@ -202,7 +202,7 @@ impl Engine {
         let inner = self.inner();
         let config = &inner.router.config;
         let reward = match outcome {
-            PlayOutcome::Completed => Some(choice::reward(took_secs, config.target_secs)),
+            PlayOutcome::Completed => Some(scoring::reward(took_secs, config.target_secs)),
             outcome => outcome.is_observed().then_some(0.0),
         };
         PlayEnd { outcome, reward, discount: config.discount, at: inner.journal.now() }

@@ -17,7 +17,7 @@ use rialto_model::{
     message::Part,
     routing::Work,
 };
-use rialto_route::skills::{Fit, SkillIndex};
+use rialto_route::skill_index::{SkillIndex, SkillMatch};
 use tokio::sync::Mutex;
 
 use super::select_agent::RoutingSnapshot;
@@ -179,7 +179,7 @@ impl Engine {
             // It is one of those that were looked at already.
             return None;
         }
-        let fit = SkillIndex::of(0, vec![Arc::clone(row)]).fits(work, 1).best.pop()?;
+        let fit = SkillIndex::new(0, vec![Arc::clone(row)]).find_matches(work, 1).best.pop()?;
         let target = fit.target();
         if let Some(why) = fit.lacks.clone() {
             return Some(RoutingSnapshot { fit, target, barred: Some((Kind::Invalid, why)) });
@@ -194,7 +194,7 @@ impl Engine {
                 match taken {
                     Ok(registered) => {
                         let agent = registered.agent;
-                        let fit = Fit { agent: Arc::clone(&agent), ..fit };
+                        let fit = SkillMatch { agent: Arc::clone(&agent), ..fit };
                         let target = rialto_model::call::Target { agent, ..target };
                         Some(RoutingSnapshot { fit, target, barred: None })
                     }

@@ -18,10 +18,10 @@ use rialto_model::{
     message::{Content, Part},
     routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::{Action, AuthorizationRequest};
 use rialto_route::{
-    choice::{self, Entrant, Weighed},
-    skills::Fit,
+    scoring::{self, ScoredCandidate, ScoringCandidate},
+    skill_index::SkillMatch,
 };
 use serde_json::json;
 
@@ -69,7 +69,7 @@ struct AgentChoice {
 
 /// One who fits and may be seen.
 pub(super) struct RoutingSnapshot {
-    pub(super) fit: Fit,
+    pub(super) fit: SkillMatch,
     pub(super) target: Target,
     /// Why it cannot be chosen, and whose fault that is.
     pub(super) barred: Option<(Kind, String)>,
@@ -92,7 +92,7 @@ impl Engine {
         let inner = self.inner();
         let (router, now) = (&inner.router, inner.journal.now());
         let index = router.index(&inner.registry, &caller.scope).await?;
-        let fits = index.fits(work, router.config.candidates);
+        let fits = index.find_matches(work, router.config.candidates);
         let more = fits.more;
         let mut seen: Vec<RoutingSnapshot> =
             fits.best.into_iter().filter_map(|fit| self.see(caller, fit, parts, now)).collect();
@@ -109,9 +109,9 @@ impl Engine {
         let standings = inner.store.standings(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
-        let entrants: Vec<Entrant> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
+        let entrants: Vec<ScoringCandidate> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
         let seed = router.next_seed();
-        let weighed = choice::weigh(&entrants, &router.config.rules(), seed);
+        let weighed = scoring::score_candidates(&entrants, &router.config.rules(), seed);
         let record = Dispatch {
             id: DispatchId::fresh(),
             scope: caller.scope.clone(),
@@ -132,7 +132,13 @@ impl Engine {
     }
 
     /// One who fits, as its row is now and as far as the caller may know of it.
-    fn see(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
+    fn see(
+        &self,
+        caller: &Caller,
+        fit: SkillMatch,
+        parts: &[Part],
+        now: Timestamp,
+    ) -> Option<RoutingSnapshot> {
         let agent = self.registry().get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
         let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
@@ -186,7 +192,8 @@ impl Engine {
     fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
         let inner = self.inner();
         let row = inner.caller_agent(caller);
-        let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(caller, Action::Invoke, target)
+            .with_caller_agent(row.as_deref());
         inner.policies.load().decide(&question).allowed
     }
 }
@@ -215,15 +222,15 @@ impl super::Config {
 // === impl Seen ===
 
 impl RoutingSnapshot {
-    fn entrant(&self, standing: Standing) -> Entrant {
+    fn entrant(&self, standing: Standing) -> ScoringCandidate {
         let agent = &self.target.agent;
-        Entrant {
+        ScoringCandidate {
             fit: self.fit.score,
             health: agent.health,
             active: standing.active,
             cents: self.target.cost().map(Cents::as_f64),
             posterior: standing.posterior,
-            barred: self.barred.as_ref().map(|(_, why)| why.clone()),
+            excluded: self.barred.as_ref().map(|(_, why)| why.clone()),
         }
     }
 }
@@ -234,11 +241,11 @@ impl AgentSelection {
     fn new(
         record: Dispatch,
         seen: Vec<RoutingSnapshot>,
-        entrants: &[Entrant],
-        weighed: Vec<Weighed>,
+        entrants: &[ScoringCandidate],
+        weighed: Vec<ScoredCandidate>,
         more: usize,
     ) -> Self {
-        let order = choice::ranked(&weighed);
+        let order = scoring::rank(&weighed);
         let mut place = vec![usize::MAX; seen.len()];
         for (rank, at) in order.iter().enumerate() {
             if let Some(place) = place.get_mut(*at) {
@@ -341,9 +348,9 @@ impl AgentSelection {
 // === impl Choice ===
 
 impl AgentChoice {
-    fn new(seen: RoutingSnapshot, entrant: &Entrant, weighed: Weighed) -> Self {
+    fn new(seen: RoutingSnapshot, entrant: &ScoringCandidate, weighed: ScoredCandidate) -> Self {
         let (draw, score, verdict, fault) = match weighed.outcome {
-            Ok(drawn) => (Some(drawn.draw), Some(drawn.score), Verdict::Passed, None),
+            Ok(drawn) => (Some(drawn.value), Some(drawn.score), Verdict::Passed, None),
             Err(why) => {
                 let unreachable = entrant.health == Health::Unreachable;
                 let other = if unreachable { Kind::PeerUnreachable } else { Kind::Busy };

@@ -19,7 +19,7 @@ use rialto_model::{
     store::Store,
     task::Task,
 };
-use rialto_policy::{Policy, STARTER, Source};
+use rialto_policy::{Policy, PolicySource, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -196,8 +196,9 @@ impl World {
 }
 
 fn policy(extra: &str) -> Policy {
-    let starter = Source { name: "starter.cedar".into(), text: STARTER.into(), org: None };
-    Policy::parse(&[starter, Source { name: "extra.cedar".into(), text: extra.into(), org: None }]).unwrap()
+    let starter = PolicySource { name: "starter.cedar".into(), text: STARTER.into(), org: None };
+    Policy::parse(&[starter, PolicySource { name: "extra.cedar".into(), text: extra.into(), org: None }])
+        .unwrap()
 }
 
 // === impl Ahead ===

@@ -6,8 +6,8 @@ use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{DispatchRequest, Guarding, Step, guardrails::Asker};
 use rialto_guard::{
-    classifier::{Answer, Classifier},
-    setting::Guardrails,
+    classifier::{ClassifierOptions, ClassifyResponse},
+    scoped_rules::Guardrails,
 };
 use rialto_model::{
     call::Door,
@@ -35,7 +35,7 @@ fn on_mark(action: &str, target: &str) -> Value {
 }
 
 fn nobody() -> Asker {
-    Arc::new(|_: &Classifier, _: &str| async { Err("nobody is there".to_owned()) }.boxed())
+    Arc::new(|_: &ClassifierOptions, _: &str| async { Err("nobody is there".to_owned()) }.boxed())
 }
 
 pub(crate) fn guard(world: &World, setting: Value) {
@@ -420,7 +420,7 @@ fn what_does_not_hold_up_is_named_with_its_place() {
 async fn a_model_server_is_asked_about_each_part_at_once_and_its_silence_counts_as_configured() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
-    let asker: Asker = Arc::new(move |_: &Classifier, text: &str| {
+    let asker: Asker = Arc::new(move |_: &ClassifierOptions, text: &str| {
         seen.lock().push(text.to_owned());
         let is_bad = text.contains("idiot");
         let is_down = text.contains("down");
@@ -429,7 +429,7 @@ async fn a_model_server_is_asked_about_each_part_at_once_and_its_silence_counts_
                 return Err("connection refused".to_owned());
             }
             let scores = [("toxicity".to_owned(), if is_bad { 0.9 } else { 0.1 })].into();
-            Ok(Answer { scores })
+            Ok(ClassifyResponse { scores })
         }
         .boxed()
     });

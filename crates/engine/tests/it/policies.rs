@@ -9,7 +9,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use rialto_engine::{Config, Engine, Parts, PolicyLoader, Registry};
 use rialto_model::{clock::SystemClock, store::Store};
-use rialto_policy::{Policy, Source};
+use rialto_policy::{Policy, PolicySource};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -45,7 +45,7 @@ async fn what_was_read_earlier_never_takes_the_place_of_what_was_read_later() {
             if let Some(held) = held {
                 held.await.unwrap();
             }
-            Ok(Policy::parse(&[Source { name: "x.cedar".to_owned(), text, org: None }]))
+            Ok(Policy::parse(&[PolicySource { name: "x.cedar".to_owned(), text, org: None }]))
         }
         .boxed()
     }));

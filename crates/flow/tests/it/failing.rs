@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use rialto_engine::Guarding;
-use rialto_guard::setting::Guardrails;
+use rialto_guard::scoped_rules::Guardrails;
 use rialto_model::{failure::Kind, flow::RunState, task::TaskState};
 use serde_json::json;
 

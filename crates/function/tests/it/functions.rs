@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use rialto_edge::{
     address::Reach,
-    fetch::{FetchError, Response},
+    fetch::{FetchError, FetchResponse},
 };
 use rialto_model::{
     deployed::{Endpoint, Function, Setting, Via},
@@ -14,27 +14,27 @@ use rialto_model::{
 };
 use rialto_testkit::peer::ScriptedPeer;
 
-use crate::house::{House, Reply, function};
+use crate::fixture::{Fixture, Reply, function};
 
-async fn house(reply: Reply) -> House {
-    let house = House::new(reply, ScriptedPeer::echo()).await;
-    house.deploy(vec![function("run")], false).await;
-    house
+async fn fixture(reply: Reply) -> Fixture {
+    let fixture = Fixture::new(reply, ScriptedPeer::echo()).await;
+    fixture.deploy(vec![function("run")], false).await;
+    fixture
 }
 
 fn answers(status: u16, body: &'static str) -> Reply {
-    Box::new(move || Ok(Response::fixed(StatusCode::from_u16(status).unwrap(), body)))
+    Box::new(move || Ok(FetchResponse::fixed(StatusCode::from_u16(status).unwrap(), body)))
 }
 
 #[tokio::test]
 async fn arguments_are_posted_and_the_body_is_the_result() {
-    let house = house(answers(200, r#"{"n": 12345678901234567890.10}"#)).await;
-    let task = house.call("run", r#"{"a": 1.50}"#).await.unwrap();
+    let fixture = fixture(answers(200, r#"{"n": 12345678901234567890.10}"#)).await;
+    let task = fixture.call("run", r#"{"a": 1.50}"#).await.unwrap();
     let [artifact] = task.artifacts.as_slice() else { panic!("{task:?}") };
     assert_eq!(artifact.name.as_deref(), Some("run-result"));
     let Content::Data(data) = &artifact.parts[0].content else { panic!("{artifact:?}") };
     assert_eq!(data.get(), r#"{"n": 12345678901234567890.10}"#, "every digit is kept");
-    let sent = house.sent.lock().unwrap();
+    let sent = fixture.sent.lock().unwrap();
     assert_eq!((sent[0].method.as_str(), &sent[0].body[..]), ("POST", &br#"{"a": 1.50}"#[..]));
     assert_eq!(sent[0].headers["x-key"], "key hunter2");
     assert_eq!(sent[0].headers["idempotency-key"], task.head.id.as_str());
@@ -43,8 +43,8 @@ async fn arguments_are_posted_and_the_body_is_the_result() {
 
 #[tokio::test]
 async fn a_bad_status_is_a_failure_with_an_excerpt() {
-    let house = house(answers(503, "come back later")).await;
-    let failure = house.call("run", "{}").await.unwrap_err();
+    let fixture = fixture(answers(503, "come back later")).await;
+    let failure = fixture.call("run", "{}").await.unwrap_err();
     assert_eq!(failure.kind, Kind::PeerFailed);
     assert_eq!(failure.message, "run answered with HTTP status 503: come back later");
     assert_eq!(failure.data.unwrap().value()["httpStatus"], 503);
@@ -57,29 +57,29 @@ async fn trouble_on_the_way_says_whose_it_is() {
         (FetchError::Timeout(Duration::from_secs(1)), Kind::PeerTimeout),
         (FetchError::TooLarge(5), Kind::PeerGarbled),
     ] {
-        let house = house(Box::new(move || Err(error.clone()))).await;
-        assert_eq!(house.call("run", "{}").await.unwrap_err().kind, kind);
+        let fixture = fixture(Box::new(move || Err(error.clone()))).await;
+        assert_eq!(fixture.call("run", "{}").await.unwrap_err().kind, kind);
     }
 }
 
 #[tokio::test]
 async fn a_function_whose_secret_is_missing_is_not_called() {
-    let house = house(answers(200, "1")).await;
+    let fixture = fixture(answers(200, "1")).await;
     let headers = [("X-Key".to_owned(), Setting::Text("${OTHER}".into()))].into();
     let via = Via::Http(Endpoint { url: "https://f.example.com".into(), headers });
-    house.deploy(vec![Function { via, ..function("run") }], false).await;
-    let failure = house.call("run", "{}").await.unwrap_err();
+    fixture.deploy(vec![Function { via, ..function("run") }], false).await;
+    let failure = fixture.call("run", "{}").await.unwrap_err();
     assert_eq!(
         failure.message,
         "run was not called: the header X-Key cannot be sent: env:OTHER is not there or empty"
     );
-    assert!(house.sent.lock().unwrap().is_empty());
+    assert!(fixture.sent.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn private_addresses_are_for_those_who_may() {
-    let house = house(answers(200, "1")).await;
-    house.deploy(vec![function("run")], true).await;
-    house.call("run", "{}").await.unwrap();
-    assert_eq!(house.sent.lock().unwrap()[0].reach, Reach::Private);
+    let fixture = fixture(answers(200, "1")).await;
+    fixture.deploy(vec![function("run")], true).await;
+    fixture.call("run", "{}").await.unwrap();
+    assert_eq!(fixture.sent.lock().unwrap()[0].reach, Reach::Private);
 }

@@ -1,14 +1,14 @@
-//! How well the built-in checks do: every line of the corpus, and the table in `docs/GUARDRAILS.md` that says so.
+//! Accuracy of the built-in checks: every line of the corpus, and the table in `docs/GUARDRAILS.md`.
 //!
-//! A kind that stands with a line and is found there is a hit, one that is not found is a miss, and one that is found without
-//! standing there is a false alarm. `~~` is taken out of a line when it is read: it keeps invented keys from being mistaken for real
-//! ones by whoever looks through repositories for keys.
+//! A kind that is expected in a line and found there is a hit, one that is not found is a miss, and one that is found without being
+//! expected is a false alarm. `~~` is removed from a line when it is read: it keeps invented keys from being mistaken for real ones by
+//! scanners of repositories.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use rialto_guard::{
-    Guards,
-    config::{Check, Guardrail, Target},
+    GuardrailRuleset,
+    config::{CheckDirection, Guardrail, GuardrailCheck},
 };
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ struct Score {
     hits: usize,
     misses: usize,
     alarms: usize,
-    /// What went wrong, for whoever wants to mend it.
+    /// Wrong lines, for debugging.
     wrong: Vec<String>,
 }
 
@@ -62,12 +62,12 @@ fn the_corpus_has_enough_of_both() {
 }
 
 fn score(check: &str) -> Score {
-    let guardrail = Guardrail { checks: vec![Check::plain(check).unwrap()], ..Guardrail::default() };
-    let guards = Guards::compile(&[guardrail]).unwrap().unwrap();
+    let guardrail = Guardrail { checks: vec![GuardrailCheck::plain(check).unwrap()], ..Guardrail::default() };
+    let guards = GuardrailRuleset::compile(&[guardrail]).unwrap().unwrap();
     let mut score = Score::default();
     for line in lines(check) {
         let text = line.text.replace("~~", "");
-        let findings = guards.check_text(&text, Target::Input);
+        let findings = guards.check_text(&text, CheckDirection::Input);
         let found: BTreeSet<String> = findings.found.iter().map(|finding| finding.kind.to_string()).collect();
         score.lines += 1;
         score.hits += found.intersection(&line.kinds).count();

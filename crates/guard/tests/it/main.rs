@@ -2,4 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod corpus;
-mod guards;
+mod ruleset;

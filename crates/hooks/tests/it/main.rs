@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what cannot be set up has failed its test")]
 
-mod live;
+mod audit_feed;
+mod failures;
+mod fixture;
 mod receiver;
-mod troubles;
 mod webhooks;
-mod world;

@@ -1,4 +1,4 @@
-//! A receiver of webhooks: it answers as it is told, and remembers what it got.
+//! Scripted receiver of webhooks, which records its requests.
 
 use std::{
     collections::VecDeque,
@@ -15,21 +15,21 @@ use axum::{
 };
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle};
 
-/// What came in one request.
+/// Received request.
 #[derive(Clone)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedRequest {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// How to answer one request.
+/// Response to a request.
 #[derive(Clone, Copy)]
 pub(crate) enum Reply {
-    /// With a status.
+    /// This status.
     Status(u16),
-    /// With a status and one header.
+    /// This status and header.
     Header(u16, &'static str, &'static str),
-    /// Never.
+    /// No response.
     Hang,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Receiver {
 }
 
 struct Memory {
-    got: Mutex<Vec<Got>>,
+    got: Mutex<Vec<ReceivedRequest>>,
     replies: Mutex<VecDeque<Reply>>,
     otherwise: Mutex<Reply>,
     count: watch::Sender<usize>,
@@ -63,23 +63,23 @@ impl Receiver {
         Self { url, memory, server: server.abort_handle() }
     }
 
-    /// Answers the next requests like this.
+    /// Sets the responses to the next requests.
     pub(crate) fn next(&self, replies: &[Reply]) {
         self.memory.replies.lock().unwrap().extend(replies);
     }
 
-    /// Answers all others like this.
+    /// Sets the response to all other requests.
     pub(crate) fn otherwise(&self, reply: Reply) {
         *self.memory.otherwise.lock().unwrap() = reply;
     }
 
-    /// Waits until so many requests have come, and answers all of them.
-    pub(crate) async fn got(&self, count: usize) -> Vec<Got> {
+    /// Waits for this number of requests and returns all of them.
+    pub(crate) async fn got(&self, count: usize) -> Vec<ReceivedRequest> {
         self.memory.count.subscribe().wait_for(|seen| *seen >= count).await.unwrap();
-        self.so_far()
+        self.received()
     }
 
-    pub(crate) fn so_far(&self) -> Vec<Got> {
+    pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
         self.memory.got.lock().unwrap().clone()
     }
 }
@@ -90,9 +90,9 @@ impl Drop for Receiver {
     }
 }
 
-// === impl Got ===
+// === impl ReceivedRequest ===
 
-impl Got {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
@@ -101,7 +101,7 @@ impl Got {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// The number of the record it tells of.
+    /// Number of its audit record.
     pub(crate) fn record(&self) -> u64 {
         self.header("webhook-id").split_once('-').unwrap().0.parse().unwrap()
     }
@@ -110,7 +110,7 @@ impl Got {
 async fn take(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Bytes) -> Response {
     let scripted = memory.replies.lock().unwrap().pop_front();
     let reply = scripted.unwrap_or_else(|| *memory.otherwise.lock().unwrap());
-    memory.got.lock().unwrap().push(Got { headers, body });
+    memory.got.lock().unwrap().push(ReceivedRequest { headers, body });
     memory.count.send_modify(|count| *count += 1);
     match reply {
         Reply::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),

@@ -1,7 +1,7 @@
-//! What webhooks are told, and in what order.
+//! Delivery to webhooks, in order.
 
 use jiff::SignedDuration;
-use rialto_hooks::key::Key;
+use rialto_hooks::signing_key::SigningKey;
 use rialto_model::{
     verb::Phase,
     webhook::{Standing, Webhook},
@@ -10,75 +10,79 @@ use rialto_store::SqliteStore;
 use rialto_testkit::store_suite::{announced, parse_card};
 
 use crate::{
-    receiver::{Got, Receiver, Reply},
-    world::{World, within},
+    fixture::{Fixture, within},
+    receiver::{ReceivedRequest, Receiver, Reply},
 };
 
-fn records(got: &[Got]) -> Vec<u64> {
-    got.iter().map(Got::record).collect()
+fn records(got: &[ReceivedRequest]) -> Vec<u64> {
+    got.iter().map(ReceivedRequest::record).collect()
 }
 
 #[tokio::test]
 async fn an_event_comes_signed_as_a_cloud_event() {
-    let (world, receiver) = (World::new(), Receiver::start().await);
-    world.hook("hook_1", &receiver.url).await;
-    let at_work = world.deliver();
-    world.record(vec![announced(Phase::PostVerb, "default", "task_1")]).await;
+    let (fixture, receiver) = (Fixture::new(), Receiver::start().await);
+    fixture.hook("hook_1", &receiver.url).await;
+    let dispatcher = fixture.start();
+    fixture.record(vec![announced(Phase::PostVerb, "default", "task_1")]).await;
     let got = within(receiver.got(1)).await.remove(0);
     assert_eq!(got.header("content-type"), "application/cloudevents+json");
     let (id, timestamp) = (got.header("webhook-id"), got.header("webhook-timestamp"));
-    let signed = Key::parse(&Key::text(&[7; 32])).unwrap().sign(id, timestamp.parse().unwrap(), &got.body);
+    let signed = SigningKey::parse(&SigningKey::encode(&[7; 32])).unwrap().sign(
+        id,
+        timestamp.parse().unwrap(),
+        &got.body,
+    );
     assert_eq!(got.header("webhook-signature"), signed);
     let event = got.json();
-    let record = &world.store.audit_after(0, 1).await.unwrap()[0];
+    let record = &fixture.store.audit_after(0, 1).await.unwrap()[0];
     assert_eq!(event["id"], id);
     assert_eq!(id, format!("1-{}", &record.seal[..12]));
     assert_eq!((&event["specversion"], &event["type"]), (&"1.0".into(), &"dev.rialto.verb.post".into()));
     assert_eq!(event["data"], serde_json::to_value(&record.event).unwrap());
-    at_work.stop().await;
+    dispatcher.stop().await;
 }
 
 #[tokio::test]
 async fn a_webhook_hears_in_order_what_it_wants_of_its_own_org() {
-    let (world, receiver) = (World::new(), Receiver::start().await);
-    world.announce(2).await;
-    let hook = world.hook("hook_0", "http://127.0.0.1:1/").await;
-    world.store.remove_webhook("hook_0").await.unwrap();
+    let (fixture, receiver) = (Fixture::new(), Receiver::start().await);
+    fixture.announce(2).await;
+    let hook = fixture.hook("hook_0", "http://127.0.0.1:1/").await;
+    fixture.store.remove_webhook("hook_0").await.unwrap();
     let picky = Webhook {
         id: "hook_1".to_owned(),
         url: receiver.url.clone(),
         phases: vec![Phase::PreVerb, Phase::VerbError],
         ..hook
     };
-    world.store.put_webhook(&picky).await.unwrap();
-    let at_work = world.deliver();
+    fixture.store.put_webhook(&picky).await.unwrap();
+    let dispatcher = fixture.start();
     let phases = [Phase::PreVerb, Phase::PostVerb, Phase::VerbError];
     let mine = phases.map(|phase| announced(phase, "default", "task_1"));
     let theirs = phases.map(|phase| announced(phase, "other", "task_2"));
     for _ in 0..40 {
-        world.record([&theirs[..], &mine].concat()).await;
+        fixture.record([&theirs[..], &mine].concat()).await;
     }
     let got = within(receiver.got(80)).await;
     let wanted = (0..40).flat_map(|turn| [2 + turn * 6 + 4, 2 + turn * 6 + 6]);
     assert_eq!(records(&got), wanted.collect::<Vec<u64>>());
-    let standing = world.until("hook_1", |standing| standing.delivered == 80).await;
+    let standing = fixture.until("hook_1", |standing| standing.delivered == 80).await;
     assert_eq!((standing.lost, standing.failures), (0, 0));
-    at_work.stop().await;
+    dispatcher.stop().await;
 }
 
 #[tokio::test]
 async fn an_event_that_was_not_taken_comes_again_before_any_other() {
-    let (world, receiver) = (World::new(), Receiver::start().await);
-    world.hook("hook_1", &receiver.url).await;
+    let (fixture, receiver) = (Fixture::new(), Receiver::start().await);
+    fixture.hook("hook_1", &receiver.url).await;
     receiver.next(&[Reply::Status(204), Reply::Status(500), Reply::Status(503), Reply::Status(400)]);
-    let at_work = world.deliver();
-    world.announce(4).await;
+    let dispatcher = fixture.start();
+    fixture.announce(4).await;
     let got = within(receiver.got(7)).await;
     assert_eq!(records(&got), [1, 2, 2, 2, 2, 3, 4]);
     assert_eq!(got[1].header("webhook-id"), got[4].header("webhook-id"));
-    let standing = world.until("hook_1", |standing| standing.delivered == 4).await;
+    let standing = fixture.until("hook_1", |standing| standing.delivered == 4).await;
     assert_eq!(standing, Standing { handled: 4, delivered: 4, ..Standing::default() });
-    at_work.stop().await;
+    dispatcher.stop().await;
 }
 
 #[tokio::test]
@@ -87,54 +91,54 @@ async fn killed_in_the_middle_nothing_is_lost_and_nothing_skipped() {
     let open = || SqliteStore::open(folder.path(), &rialto_store::Config::default(), parse_card).unwrap();
     let receiver = Receiver::start().await;
     {
-        let world = World::with(open());
-        world.hook("hook_1", &receiver.url).await;
+        let fixture = Fixture::with(open());
+        fixture.hook("hook_1", &receiver.url).await;
         receiver.next(&[Reply::Status(204); 100]);
         receiver.next(&[Reply::Hang]);
-        let at_work = world.deliver();
-        world.announce(200).await;
+        let dispatcher = fixture.start();
+        fixture.announce(200).await;
         within(receiver.got(101)).await;
-        at_work.kill().await;
+        dispatcher.kill().await;
     }
-    let world = World::with(open());
+    let fixture = Fixture::with(open());
     // Whoever died still holds the lease for a while.
-    world.clock.set_forward(SignedDuration::from_mins(5));
-    let at_work = world.deliver();
-    world.announce(1).await;
-    let standing = world.until("hook_1", |standing| standing.handled == 201).await;
+    fixture.clock.set_forward(SignedDuration::from_mins(5));
+    let dispatcher = fixture.start();
+    fixture.announce(1).await;
+    let standing = fixture.until("hook_1", |standing| standing.handled == 201).await;
     assert_eq!(standing.lost, 0);
-    let got = records(&receiver.so_far());
+    let got = records(&receiver.received());
     assert_eq!(got[..101], (1..=101).collect::<Vec<u64>>());
     let resumed = got[101];
     assert!(resumed <= 101, "{resumed}");
     assert_eq!(got[101..], (resumed..=201).collect::<Vec<u64>>());
-    at_work.stop().await;
+    dispatcher.stop().await;
 }
 
 #[tokio::test]
 async fn stopped_and_started_again_nothing_comes_twice() {
-    let (world, receiver) = (World::new(), Receiver::start().await);
-    world.hook("hook_1", &receiver.url).await;
+    let (fixture, receiver) = (Fixture::new(), Receiver::start().await);
+    fixture.hook("hook_1", &receiver.url).await;
     for turn in 1..=3 {
-        let at_work = world.deliver();
-        world.announce(20).await;
+        let dispatcher = fixture.start();
+        fixture.announce(20).await;
         within(receiver.got(turn * 20)).await;
-        at_work.stop().await;
+        dispatcher.stop().await;
     }
-    assert_eq!(records(&receiver.so_far()), (1..=60).collect::<Vec<u64>>());
+    assert_eq!(records(&receiver.received()), (1..=60).collect::<Vec<u64>>());
 }
 
 #[tokio::test]
-async fn of_two_processes_one_delivers() {
-    let (world, receiver) = (World::new(), Receiver::start().await);
-    world.hook("hook_1", &receiver.url).await;
-    let both = [world.deliver(), world.deliver()];
+async fn only_one_of_two_processes_delivers() {
+    let (fixture, receiver) = (Fixture::new(), Receiver::start().await);
+    fixture.hook("hook_1", &receiver.url).await;
+    let both = [fixture.start(), fixture.start()];
     for _ in 0..20 {
-        world.announce(5).await;
+        fixture.announce(5).await;
     }
-    world.until("hook_1", |standing| standing.delivered == 100).await;
-    assert_eq!(records(&receiver.so_far()), (1..=100).collect::<Vec<u64>>());
-    for at_work in both {
-        at_work.stop().await;
+    fixture.until("hook_1", |standing| standing.delivered == 100).await;
+    assert_eq!(records(&receiver.received()), (1..=100).collect::<Vec<u64>>());
+    for dispatcher in both {
+        dispatcher.stop().await;
     }
 }

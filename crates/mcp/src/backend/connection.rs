@@ -13,8 +13,8 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use rialto_edge::{
     address::Reach,
-    process::{Child, Said},
-    settings,
+    process::{ChildProcess, StderrTail},
+    secret_templates,
 };
 use rialto_engine::peer::DiscoveryError;
 use rialto_model::{
@@ -72,7 +72,7 @@ const MAX_STDERR_LINES: usize = 3;
 const MAX_UPSTREAM_TEXT: usize = 500;
 
 /// Running rmcp client, and its child process.
-type RunningClient = (RunningService<RoleClient, UpstreamClientHandler>, Option<Child>);
+type RunningClient = (RunningService<RoleClient, UpstreamClientHandler>, Option<ChildProcess>);
 
 /// Connection to an MCP server.
 pub(super) struct McpConnection {
@@ -166,7 +166,7 @@ impl McpConnection {
                 let ended = status.map(|status| format!("it ended ({status})"));
                 let has_ended = ExitedEarly(ended.is_some());
                 let why = ended.unwrap_or_else(|| said_no(&error));
-                Err((UpstreamError::Unreachable(with_last_words(why, &child.said())), has_ended))
+                Err((UpstreamError::Unreachable(with_last_words(why, &child.stderr_tail())), has_ended))
             }
         }
     }
@@ -178,7 +178,7 @@ impl McpConnection {
         endpoint: &Endpoint,
         http_sse: &AtomicBool,
     ) -> Result<Self, UpstreamError> {
-        let headers = settings::headers(&endpoint.headers, &ports.secrets).await;
+        let headers = secret_templates::resolve_headers(&endpoint.headers, &ports.secrets).await;
         let headers = headers.map_err(UpstreamError::Unreachable)?;
         let reach = if key.allow_private { Reach::Private } else { Reach::Public };
         let sse = SseClient { fetch: Arc::clone(&ports.fetch), headers: headers.clone(), reach };
@@ -228,7 +228,7 @@ impl McpConnection {
         name: &str,
         ears: CallListeners,
         running: RunningService<RoleClient, UpstreamClientHandler>,
-        child: Option<Child>,
+        child: Option<ChildProcess>,
     ) -> Self {
         Self {
             peer: running.peer().clone(),
@@ -374,7 +374,7 @@ fn said_no(error: &ClientInitializeError) -> String {
 }
 
 /// A process that fails to start reports the reason on stderr, and has no caller's data yet.
-fn with_last_words(why: String, said: &Said) -> String {
+fn with_last_words(why: String, said: &StderrTail) -> String {
     let last = said.last(MAX_STDERR_LINES);
     if last.is_empty() { why } else { format!("{why}: {}", cut(&last)) }
 }

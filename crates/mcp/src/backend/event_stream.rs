@@ -8,7 +8,7 @@ use futures::{
     Stream, StreamExt,
     stream::{self, BoxStream},
 };
-use rialto_edge::fetch::Body;
+use rialto_edge::fetch::FetchBody;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 
@@ -32,11 +32,11 @@ struct EventSize {
 }
 
 /// Parses the events of a body.
-pub(super) fn read_events(body: Body) -> SseEvents {
+pub(super) fn read_events(body: FetchBody) -> SseEvents {
     SseStream::from_bytes_stream(limited(body)).boxed()
 }
 
-fn limited(body: Body) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+fn limited(body: FetchBody) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
     stream::unfold(Some((body, EventSize::default())), |state| async move {
         let (mut body, mut size) = state?;
         match body.chunk().await {

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage},
@@ -98,10 +98,10 @@ impl McpHttpClient {
         *self.trouble.lock() = Some(trouble.into());
     }
 
-    async fn ask(&self, asked: McpHttpRequest<'_>) -> McpHttpOutcome<Response> {
+    async fn ask(&self, asked: McpHttpRequest<'_>) -> McpHttpOutcome<FetchResponse> {
         let McpHttpRequest { method, uri, session, headers, body } = asked;
         let wrong = |_| StreamableHttpError::Client(FetchError::NotSent(format!("{uri} is not an address")));
-        let mut request = Request::new(method, uri.parse::<Uri>().map_err(wrong)?);
+        let mut request = FetchRequest::new(method, uri.parse::<Uri>().map_err(wrong)?);
         request.headers = HeaderMap::clone(&self.headers);
         request.headers.extend(headers);
         if !body.is_empty() {
@@ -225,7 +225,7 @@ impl StreamableHttpClient for McpHttpClient {
 
 /// Converts an error status. The first request to a server of another version gets one; its body then explains it.
 async fn refused(
-    answer: Response,
+    answer: FetchResponse,
     message: &ClientJsonRpcMessage,
     has_session: bool,
 ) -> McpHttpOutcome<StreamableHttpPostResponse> {

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rmcp::{
     RoleClient,
@@ -73,7 +73,7 @@ impl SseClient {
     pub(super) async fn open(self, url: &str) -> Result<SseTransport, SseTransportError> {
         let opening = async {
             let address = url.parse::<Uri>().map_err(|_| SseTransportError::NotAStream)?;
-            let mut request = Request::new(Method::GET, address);
+            let mut request = FetchRequest::new(Method::GET, address);
             request.headers.clone_from(&self.headers);
             request.headers.insert(header::ACCEPT, HeaderValue::from_static(EVENT_STREAM));
             let response = self.send(request).await?;
@@ -94,7 +94,7 @@ impl SseClient {
     }
 
     async fn post(&self, endpoint: Uri, body: Vec<u8>) -> Result<(), SseTransportError> {
-        let mut request = Request::new(Method::POST, endpoint);
+        let mut request = FetchRequest::new(Method::POST, endpoint);
         request.headers.clone_from(&self.headers);
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.body = Bytes::from(body);
@@ -104,7 +104,7 @@ impl SseClient {
         Ok(())
     }
 
-    async fn send(&self, mut request: Request) -> Result<Response, SseTransportError> {
+    async fn send(&self, mut request: FetchRequest) -> Result<FetchResponse, SseTransportError> {
         (request.reach, request.patience) = (self.reach, PATIENCE);
         let response = self.fetch.fetch(request).await?;
         if response.status.is_success() {

@@ -13,7 +13,7 @@ use rialto_model::{
     clock::{FixedClock, Timestamp},
     ids::Scope,
 };
-use rialto_policy::{Policy, STARTER, Source};
+use rialto_policy::{Policy, PolicySource, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents::{card, skill},
@@ -79,7 +79,7 @@ impl Plan {
             let more = Arc::clone(&more);
             move || {
                 let source =
-                    |name: &str, text: &str| Source { name: name.into(), text: text.into(), org: None };
+                    |name: &str, text: &str| PolicySource { name: name.into(), text: text.into(), org: None };
                 Policy::parse(&[source("starter.cedar", STARTER), source("more.cedar", &more.lock())])
             }
         };

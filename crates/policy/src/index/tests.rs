@@ -6,10 +6,10 @@ use rialto_model::{
 
 use super::*;
 use crate::{
-    entities::{Names, View},
-    question::{Question, Resource},
+    entities::{CallerNaming, CedarNames},
+    request::{AuthorizationRequest, Resource},
     samples,
-    text::{Source, compile},
+    source::{PolicySource, compile},
 };
 
 const PRINCIPALS: &[&str] = &[
@@ -86,17 +86,17 @@ proptest! {
     fn the_buckets_say_what_the_whole_set_says(policies in prop::collection::vec(one_policy(), 0..12)) {
         // Some of these would not pass validation; the buckets must not depend on that.
         let set: PolicySet = policies.join("\n").parse().unwrap();
-        let (index, names, authorizer) = (Index::of(&set), Names::parse().unwrap(), Authorizer::new());
+        let (index, names, authorizer) = (PolicyIndex::new(&set), CedarNames::parse().unwrap(), Authorizer::new());
         let (rows, callers) = (rows(), callers());
         for caller in &callers {
             let caller_agent = (caller.kind == CallerKind::Agent).then_some(&rows[0]);
             for row in &rows {
                 for resource in [Resource::Agent(row), Resource::Skill(row, &row.card.skills[0]), Resource::Org] {
                     for action in Action::ALL {
-                        let question = Question { caller, caller_agent, action, resource, approved: false };
-                        let asked = names.ask(&question, View::AllOrgs).unwrap();
-                        let whole = Verdict::of(&authorizer, &set, &asked).decide();
-                        prop_assert_eq!(index.ask(action, &asked).decide(), whole);
+                        let request = AuthorizationRequest { caller, caller_agent, action, resource, approved: false };
+                        let cedar = names.cedar_request(&request, CallerNaming::AllOrgs).unwrap();
+                        let whole = PolicyEvaluation::evaluate(&authorizer, &set, &cedar).decide();
+                        prop_assert_eq!(index.evaluate(action, &cedar).decide(), whole);
                     }
                 }
             }
@@ -105,7 +105,7 @@ proptest! {
 }
 
 #[test]
-fn a_policy_about_somebody_else_is_not_even_evaluated() {
+fn a_policy_about_another_entity_is_not_evaluated() {
     let text: String = (0..100)
         .map(|n| {
             format!(
@@ -113,9 +113,12 @@ fn a_policy_about_somebody_else_is_not_even_evaluated() {
             )
         })
         .collect();
-    let set =
-        compile(&[Source { name: "many.cedar".into(), text, org: None }]).unwrap().remove(&None).unwrap().set;
-    let index = Index::of(&set);
+    let set = compile(&[PolicySource { name: "many.cedar".into(), text, org: None }])
+        .unwrap()
+        .remove(&None)
+        .unwrap()
+        .set;
+    let index = PolicyIndex::new(&set);
     let sizes: Vec<u64> = index.buckets.values().map(|bucket| bucket.len).collect();
     assert_eq!(sizes, [1; 100]);
 }

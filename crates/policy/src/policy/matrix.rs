@@ -9,7 +9,7 @@ use rialto_model::{
 };
 
 use super::*;
-use crate::{question::Resource, samples};
+use crate::{request::Resource, samples};
 
 const RICH: &str = r#"
     @id("public") permit (principal, action == Action::"a2a_invoke", resource is Skill)
@@ -36,7 +36,7 @@ fn the_starter_policy_in_full() {
 
 #[test]
 fn a_richer_set_in_full() {
-    let sources = [("starter.cedar", STARTER), ("rich.cedar", RICH)].map(|(name, text)| Source {
+    let sources = [("starter.cedar", STARTER), ("rich.cedar", RICH)].map(|(name, text)| PolicySource {
         name: name.into(),
         text: text.into(),
         org: None,
@@ -56,14 +56,14 @@ fn matrix(policy: &Policy) -> String {
                 (Some(row), true) => Resource::Skill(row, &row.card.skills[0]),
             };
             let cells = roles.each_ref().map(|(_, caller, caller_agent)| {
-                let question = Question {
+                let request = AuthorizationRequest {
                     caller,
                     caller_agent: caller_agent.as_ref(),
                     action,
                     resource,
                     approved: false,
                 };
-                format!("{:<16}", cell(&policy.decide(&question)))
+                format!("{:<16}", cell(&policy.decide(&request)))
             });
             lines.push(format!("{:<15}{name:<24}{}", action.as_str(), cells.concat()));
         }
@@ -71,9 +71,9 @@ fn matrix(policy: &Policy) -> String {
     lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-fn cell(decision: &Decision) -> String {
+fn cell(decision: &PolicyDecision) -> String {
     assert_eq!(decision.errors, Vec::<String>::new());
-    match (decision.bar, decision.allowed) {
+    match (decision.hard_denial, decision.allowed) {
         (Some(bar), _) => format!("{bar:?}"),
         (None, true) => "yes".to_owned(),
         (None, false) if decision.policies.is_empty() => "-".to_owned(),

@@ -8,23 +8,23 @@ use rialto_model::{
 
 use super::*;
 use crate::{
-    question::Resource,
+    request::Resource,
     samples::agent,
-    template::{Object, Template, Wish},
+    template::{PolicyTemplate, TemplateEffect, TemplateTarget},
 };
 
-fn ask(policy: &Policy, agent: &Agent, action: Action) -> Arc<Decision> {
+fn ask(policy: &Policy, agent: &Agent, action: Action) -> Arc<PolicyDecision> {
     let caller = Caller::user("ann");
     policy.decide(&about_skill(&caller, action, agent))
 }
 
-fn about_skill<'a>(caller: &'a Caller, action: Action, agent: &'a Agent) -> Question<'a> {
+fn about_skill<'a>(caller: &'a Caller, action: Action, agent: &'a Agent) -> AuthorizationRequest<'a> {
     let resource = Resource::Skill(agent, agent.card.skills.first().unwrap());
-    Question { caller, caller_agent: None, action, resource, approved: false }
+    AuthorizationRequest { caller, caller_agent: None, action, resource, approved: false }
 }
 
-fn about_agent<'a>(caller: &'a Caller, agent: &'a Agent) -> Question<'a> {
-    Question {
+fn about_agent<'a>(caller: &'a Caller, agent: &'a Agent) -> AuthorizationRequest<'a> {
+    AuthorizationRequest {
         caller,
         caller_agent: None,
         action: Action::Invoke,
@@ -41,8 +41,8 @@ fn colleague(trust: Trust) -> (Caller, Agent) {
 
 fn with(extra: &str) -> Policy {
     Policy::parse(&[
-        Source { name: "starter.cedar".into(), text: STARTER.into(), org: None },
-        Source { name: "extra.cedar".into(), text: extra.into(), org: None },
+        PolicySource { name: "starter.cedar".into(), text: STARTER.into(), org: None },
+        PolicySource { name: "extra.cedar".into(), text: extra.into(), org: None },
     ])
     .unwrap()
 }
@@ -74,7 +74,11 @@ fn a_change_of_trust_is_seen_by_the_next_question() {
 #[test]
 fn one_permit_lets_one_external_agent_be_called() {
     let external = agent(Trust::External);
-    let permit = Template { wish: Wish::Allow, caller: None, object: Object::Agent(&external) };
+    let permit = PolicyTemplate {
+        effect: TemplateEffect::Allow,
+        caller: None,
+        target: TemplateTarget::Agent(&external),
+    };
     let policy = with(&permit.compile("allow-ops").text);
     assert_eq!(*ask(&policy, &external, Action::Invoke).policies, ["allow-ops"]);
 }
@@ -92,13 +96,13 @@ fn a_forbid_wins_and_is_named() {
 fn a_denial_names_the_command_that_would_allow_it() {
     let external = agent(Trust::External);
     let caller = Caller::user("ann");
-    let denied = Policy::starter().unwrap().allow(&about_agent(&caller, &external)).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let everybody call the agent: `rialto agents trust vercel_ops trusted`"#);
+    let denied = Policy::starter().unwrap().require(&about_agent(&caller, &external)).unwrap_err();
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let all callers call the agent: `rialto agents trust vercel_ops trusted`"#);
 }
 
 #[test]
 fn a_mistake_is_reported_with_its_place() {
-    let source = |text: &str| Source { name: "x.cedar".into(), text: text.into(), org: None };
+    let source = |text: &str| PolicySource { name: "x.cedar".into(), text: text.into(), org: None };
     let syntax = Policy::parse(&[source("permit (principal, action, resource)\nwen { true };")]).unwrap_err();
     assert_eq!(syntax.0[0].place, "x.cedar:2:1");
     let meaning = Policy::parse(&[source(
@@ -114,7 +118,7 @@ fn two_policies_of_one_name_are_refused() {
     let text =
         "@id(\"a\") permit (principal, action, resource); @id(\"a\") permit (principal, action, resource);";
     let error =
-        Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap_err();
+        Policy::parse(&[PolicySource { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap_err();
     assert!(error.to_string().contains("two policies are called \"a\""));
 }
 
@@ -122,7 +126,12 @@ fn two_policies_of_one_name_are_refused() {
 fn an_agent_that_calls_itself_is_one_entity() {
     let trusted = agent(Trust::Trusted);
     let caller = Caller { kind: CallerKind::Agent, ..Caller::user("agt_1") };
-    assert!(Policy::starter().unwrap().decide(&about_agent(&caller, &trusted).by(Some(&trusted))).allowed);
+    assert!(
+        Policy::starter()
+            .unwrap()
+            .decide(&about_agent(&caller, &trusted).with_caller_agent(Some(&trusted)))
+            .allowed
+    );
 }
 
 #[test]
@@ -132,9 +141,9 @@ fn a_policy_can_look_at_the_row_of_an_agent_that_calls_in() {
     );
     let target = agent(Trust::Trusted);
     let (caller, mut row) = colleague(Trust::Trusted);
-    assert!(policy.decide(&about_agent(&caller, &target).by(Some(&row))).allowed);
+    assert!(policy.decide(&about_agent(&caller, &target).with_caller_agent(Some(&row))).allowed);
     (row.trust, row.version) = (Trust::External, row.version + 1);
-    let denied = policy.decide(&about_agent(&caller, &target).by(Some(&row)));
+    let denied = policy.decide(&about_agent(&caller, &target).with_caller_agent(Some(&row)));
     assert_eq!((denied.allowed, &*denied.policies), (false, &["strangers".to_owned()][..]));
 }
 
@@ -147,8 +156,8 @@ fn an_agent_without_a_row_of_its_own_may_do_nothing() {
     let mut elsewhere = row;
     elsewhere.scope.org = "other".into();
     for row in [None, Some(&renamed), Some(&elsewhere)] {
-        let denied = policy.allow(&about_agent(&caller, &target).by(row)).unwrap_err();
-        assert_eq!(denied.decision.bar, Some(Bar::Unregistered));
+        let denied = policy.require(&about_agent(&caller, &target).with_caller_agent(row)).unwrap_err();
+        assert_eq!(denied.decision.hard_denial, Some(HardDenial::Unregistered));
     }
 }
 
@@ -159,23 +168,25 @@ fn no_policy_opens_one_org_to_another() {
     caller.scope.org = "other".into();
     let target = agent(Trust::System);
     for action in Action::ALL.into_iter().filter(|action| !action.is_admin()) {
-        let denied = policy.allow(&about_skill(&caller, action, &target)).unwrap_err();
-        assert_eq!(denied.decision.bar, Some(Bar::OtherOrg), "{denied}");
+        let denied = policy.require(&about_skill(&caller, action, &target)).unwrap_err();
+        assert_eq!(denied.decision.hard_denial, Some(HardDenial::OtherOrg), "{denied}");
     }
 }
 
 #[test]
-fn administration_is_nobodys_until_a_policy_says_whose() {
+fn administration_needs_a_policy() {
     let ann = Caller::user("ann");
-    let question = Question::admin(&ann, Action::AdminTokens);
-    let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
+    let request = AuthorizationRequest::for_admin(&ann, Action::AdminTokens);
+    let denied = Policy::starter().unwrap().require(&request).unwrap_err();
     insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to administer tokens in org default (admin_tokens): no policy permits it. Allow it: `rialto policy add allow-admin admin_tokens --caller ann`"#);
     let policy = with(
         "permit (principal == User::\"ann\", action == Action::\"admin_tokens\", resource == Org::\"default\");",
     );
-    assert!(policy.allow(&question).is_ok());
-    assert!(policy.allow(&Question::admin(&ann, Action::AdminAudit)).is_err());
-    assert!(policy.allow(&Question::admin(&Caller::user("bob"), Action::AdminTokens)).is_err());
+    assert!(policy.require(&request).is_ok());
+    assert!(policy.require(&AuthorizationRequest::for_admin(&ann, Action::AdminAudit)).is_err());
+    assert!(
+        policy.require(&AuthorizationRequest::for_admin(&Caller::user("bob"), Action::AdminTokens)).is_err()
+    );
 }
 
 #[test]
@@ -188,31 +199,34 @@ fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
         target: Target { agent: Arc::new(agent(Trust::Trusted)), skill: None },
         remote: Remote::default(),
     };
-    let parse = |text: String| Policy::parse(&[Source { name: "x.cedar".into(), text, org: None }]).unwrap();
+    let parse =
+        |text: String| Policy::parse(&[PolicySource { name: "x.cedar".into(), text, org: None }]).unwrap();
     for (text, is_held) in [
         (format!("{ask} {permit}"), true),
         (ask.to_owned(), false),
         (format!("{ask} {permit} {never}"), false),
     ] {
         let policy = parse(text.clone());
-        let held = policy.check_or_hold(Invocation(wish()), None);
+        let held = policy.authorize_or_hold(Invocation(wish()), None);
         assert_eq!(held.is_ok(), is_held, "{text}");
-        assert_eq!(policy.check_approved(Invocation(wish()), None).is_ok(), is_held, "{text}");
+        assert_eq!(policy.authorize_approved(Invocation(wish()), None).is_ok(), is_held, "{text}");
         if let Ok(leave) = held {
             let approvers = ["the ops team"];
-            assert!(matches!(&leave, Leave::OnceApproved(_, decision) if decision.approvers == approvers));
+            assert!(
+                matches!(&leave, Authorization::NeedsApproval(_, decision) if decision.approvers == approvers)
+            );
         }
-        // Whoever cannot hold it refuses it.
-        assert!(policy.check(Invocation(wish())).is_err());
+        // A request that cannot be held is denied.
+        assert!(policy.authorize(Invocation(wish())).is_err());
     }
 }
 
 /// Something that is invoked, in as few words as possible.
 struct Invocation(Cancel);
 
-impl Deed for Invocation {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.0.caller, Action::Invoke, &self.0.target)
+impl Authorizable for Invocation {
+    fn policy_request(&self) -> AuthorizationRequest<'_> {
+        AuthorizationRequest::for_target(&self.0.caller, Action::Invoke, &self.0.target)
     }
 }
 
@@ -222,33 +236,33 @@ fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
         "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };",
     );
     let ann = Caller::user("ann");
-    let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which nobody has given. Allow it without: `rialto policy remove ask`"#);
+    let denied = policy.require(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which is missing. Allow it without: `rialto policy remove ask`"#);
 }
 
 #[test]
-fn a_question_that_was_asked_before_is_told_apart_by_everything_it_depends_on() {
+fn cached_decisions_are_distinguished_by_everything_they_depend_on() {
     let policy = Policy::starter().unwrap();
     let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
     let session = Caller { kind: CallerKind::Session, ..Caller::user("ann") };
     let external = agent(Trust::External);
     let newer = Agent { version: 2, ..agent(Trust::Trusted) };
-    let asked = [&ann, &bob, &session].map(|caller| {
+    let cedar = [&ann, &bob, &session].map(|caller| {
         [&external, &newer].map(|agent| {
             [about_agent(caller, agent), about_skill(caller, Action::Invoke, agent)]
-                .map(|question| policy.decide(&question))
+                .map(|request| policy.decide(&request))
         })
     });
-    for (at, answers) in asked.iter().flatten().enumerate() {
+    for (at, answers) in cedar.iter().flatten().enumerate() {
         assert!(answers.iter().all(|answer| answer.allowed == (at % 2 == 1)));
     }
     // The same question again is the same answer, not a new one.
     let again = policy.decide(&about_agent(&ann, &newer));
-    assert!(Arc::ptr_eq(&again, &asked[0][1][0]));
+    assert!(Arc::ptr_eq(&again, &cedar[0][1][0]));
 }
 
 #[test]
-fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() {
+fn an_unconditional_permit_needs_no_evaluation_but_a_forbid_still_wins() {
     let open = Policy::starter().unwrap();
     assert_eq!(*ask(&open, &agent(Trust::External), Action::Discover).policies, ["starter-discover"]);
     let hidden =
@@ -274,8 +288,8 @@ fn only_policies_that_can_apply_are_evaluated_unless_the_index_is_turned_off() {
     }
 }
 
-fn source(name: &str, text: &str, org: Option<&str>) -> Source {
-    Source { name: name.to_owned(), text: text.to_owned(), org: org.map(Into::into) }
+fn source(name: &str, text: &str, org: Option<&str>) -> PolicySource {
+    PolicySource { name: name.to_owned(), text: text.to_owned(), org: org.map(Into::into) }
 }
 
 fn in_org(org: &str, agent: Agent) -> Agent {
@@ -319,7 +333,7 @@ fn a_policy_of_an_org_applies_to_that_org_alone() {
 #[test]
 fn a_name_is_that_of_one_org() {
     let ann = r#"permit (principal == User::"ann", action, resource);"#;
-    let asked = |sources: &[Source], caller: &Caller| {
+    let cedar = |sources: &[PolicySource], caller: &Caller| {
         let row = in_org(caller.scope.org.as_str(), agent(Trust::External));
         Policy::parse(sources).unwrap().decide(&about_skill(caller, Action::Invoke, &row)).allowed
     };
@@ -330,7 +344,7 @@ fn a_name_is_that_of_one_org() {
     // A caller of the org `default` that calls itself like another org's.
     let pretender = Caller::user("acme/ann");
     let decisions = [&shared, &of_acme, &qualified]
-        .map(|sources| [&here, &there, &pretender].map(|caller| asked(sources, caller)));
+        .map(|sources| [&here, &there, &pretender].map(|caller| cedar(sources, caller)));
     assert_eq!(decisions, [[true, false, false], [false, true, false], [false, true, false]]);
 }
 
@@ -362,9 +376,9 @@ fn an_owner_administers_its_own_org_by_the_policy_of_a_fresh_install() {
         let owner = Caller { rights: rialto_model::rights::Rights::ALL.with_owner(), ..plain.clone() };
         for action in Action::ADMIN {
             // Asked in both orders: the decisions of one caller with and without the role are not mixed up.
-            assert!(!policy.decide(&Question::admin(&plain, action)).allowed, "{action:?}");
-            assert!(policy.decide(&Question::admin(&owner, action)).allowed, "{action:?}");
-            assert!(!policy.decide(&Question::admin(&plain, action)).allowed, "{action:?}");
+            assert!(!policy.decide(&AuthorizationRequest::for_admin(&plain, action)).allowed, "{action:?}");
+            assert!(policy.decide(&AuthorizationRequest::for_admin(&owner, action)).allowed, "{action:?}");
+            assert!(!policy.decide(&AuthorizationRequest::for_admin(&plain, action)).allowed, "{action:?}");
         }
     }
 }

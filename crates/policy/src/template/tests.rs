@@ -6,19 +6,19 @@ use super::*;
 use crate::{
     policy::Policy,
     samples,
-    text::{OWNER_ADMIN, STARTER},
+    source::{OWNER_ADMIN, STARTER},
 };
 
-fn source(template: &Template<'_>) -> Source {
+fn source(template: &PolicyTemplate<'_>) -> PolicySource {
     template.compile(&template.name())
 }
 
-fn everybody(wish: Wish, object: Object<'_>) -> Template<'_> {
-    Template { wish, caller: None, object }
+fn everybody(effect: TemplateEffect, target: TemplateTarget<'_>) -> PolicyTemplate<'_> {
+    PolicyTemplate { effect, caller: None, target }
 }
 
 /// What Cedar understands, if it is exactly one valid policy.
-fn understood(template: &Template<'_>, name: &str) -> Value {
+fn understood(template: &PolicyTemplate<'_>, name: &str) -> Value {
     let source = template.compile(name);
     Policy::parse(std::slice::from_ref(&source)).unwrap();
     let set: PolicySet = source.text.parse().unwrap();
@@ -56,23 +56,27 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..4).prop_map(|pieces| pieces.concat())
 }
 
-fn any_who() -> impl Strategy<Value = Option<Subject>> {
+fn any_who() -> impl Strategy<Value = Option<TemplateSubject>> {
     let kind = prop::sample::select(vec![CallerKind::User, CallerKind::Session, CallerKind::Agent]);
-    let caller = (kind, any_text()).prop_map(|(kind, id)| Subject::Caller { kind, id: id.into() });
-    prop::option::of(prop_oneof![caller, Just(Subject::Owners)])
+    let caller = (kind, any_text()).prop_map(|(kind, id)| TemplateSubject::Caller { kind, id: id.into() });
+    prop::option::of(prop_oneof![caller, Just(TemplateSubject::Owners)])
 }
 
-fn any_wish() -> impl Strategy<Value = Wish> {
-    prop_oneof![Just(Wish::Allow), Just(Wish::Deny), any_text().prop_map(|by| Wish::Approval { by })]
+fn any_effect() -> impl Strategy<Value = TemplateEffect> {
+    prop_oneof![
+        Just(TemplateEffect::Allow),
+        Just(TemplateEffect::Deny),
+        any_text().prop_map(|by| TemplateEffect::Approval { by })
+    ]
 }
 
 /// Cedar's JSON of the policy that was meant, made without any text of ours.
-fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Option<Value>) -> Value {
+fn meant(template: &PolicyTemplate<'_>, name: &str, resource: &Value, condition: Option<Value>) -> Value {
     let uid = |kind: &str, id: &str| json!({ "type": kind, "id": id });
     let principal = match &template.caller {
         None => json!({ "op": "All" }),
-        Some(Subject::Owners) => json!({ "op": "in", "entity": uid("Role", "owner") }),
-        Some(Subject::Caller { kind, id }) => {
+        Some(TemplateSubject::Owners) => json!({ "op": "in", "entity": uid("Role", "owner") }),
+        Some(TemplateSubject::Caller { kind, id }) => {
             let kind = match kind {
                 CallerKind::User => "User",
                 CallerKind::Session => "Session",
@@ -81,9 +85,9 @@ fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Optio
             json!({ "op": "==", "entity": uid(kind, id.as_str()) })
         }
     };
-    let action = match template.object {
-        Object::Admin([action], _) => json!({ "op": "==", "entity": uid("Action", action.as_str()) }),
-        Object::Admin(actions, _) => {
+    let action = match template.target {
+        TemplateTarget::Admin([action], _) => json!({ "op": "==", "entity": uid("Action", action.as_str()) }),
+        TemplateTarget::Admin(actions, _) => {
             let actions = actions.iter().map(|action| uid("Action", action.as_str()));
             json!({ "op": "in", "entities": actions.collect::<Vec<_>>() })
         }
@@ -92,13 +96,13 @@ fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Optio
     let mut annotations = json!({ "id": name, "summary": template.summary() });
     let mut conditions: Vec<Value> =
         condition.into_iter().map(|body| json!({ "kind": "when", "body": body })).collect();
-    if let Wish::Approval { by } = &template.wish {
+    if let TemplateEffect::Approval { by } = &template.effect {
         annotations["approval"] = json!(by);
         let approved = json!({ ".": { "left": { "Var": "context" }, "attr": "approved" } });
         conditions.push(json!({ "kind": "unless", "body": approved }));
     }
     json!({
-        "effect": if template.wish == Wish::Allow { "permit" } else { "forbid" },
+        "effect": if template.effect == TemplateEffect::Allow { "permit" } else { "forbid" },
         "principal": principal,
         "action": action,
         "resource": resource,
@@ -111,8 +115,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_things_are_called_a_template_is_one_policy_about_exactly_them(
-        wish in any_wish(),
+    fn with_any_names_a_template_is_one_policy_about_exactly_its_target(
+        effect in any_effect(),
         caller in any_who(),
         [id, slug, url, skill, tag, name, org] in prop::array::uniform7(any_text()),
     ) {
@@ -122,17 +126,17 @@ proptest! {
         let (skill, org) = (SkillId::from(skill), OrgId::from(org));
         let cases = [
             (
-                Object::Agent(&agent),
+                TemplateTarget::Agent(&agent),
                 json!({ "op": "in", "entity": { "type": "A2AAgent", "id": id } }),
                 None,
             ),
             (
-                Object::Skill(&agent, &skill),
+                TemplateTarget::Skill(&agent, &skill),
                 json!({ "op": "==", "entity": { "type": "Skill", "id": format!("{id}/{skill}") } }),
                 None,
             ),
             (
-                Object::Tag(&tag),
+                TemplateTarget::Tag(&tag),
                 json!({ "op": "is", "entity_type": "Skill" }),
                 Some(json!({ "contains": {
                     "left": { ".": { "left": { "Var": "resource" }, "attr": "tags" } },
@@ -142,11 +146,11 @@ proptest! {
         ];
         let whole = json!({ "op": "==", "entity": { "type": "Org", "id": org } });
         for actions in [&[Action::AdminAudit][..], &Action::ADMIN] {
-            let admin = Template { wish: Wish::Allow, caller: caller.clone(), object: Object::Admin(actions, &org) };
+            let admin = PolicyTemplate { effect: TemplateEffect::Allow, caller: caller.clone(), target: TemplateTarget::Admin(actions, &org) };
             prop_assert_eq!(understood(&admin, &name), meant(&admin, &name, &whole, None));
         }
-        for (object, resource, condition) in cases {
-            let template = Template { wish: wish.clone(), caller: caller.clone(), object };
+        for (target, resource, condition) in cases {
+            let template = PolicyTemplate { effect: effect.clone(), caller: caller.clone(), target };
             prop_assert_eq!(understood(&template, &name), meant(&template, &name, &resource, condition));
             let file_name = template.name();
             prop_assert!(file_name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
@@ -157,25 +161,31 @@ proptest! {
 #[test]
 fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
     let (agent, skill) = (samples::agent(Trust::External), SkillId::from("deploy"));
-    let ann = Subject::Caller { kind: CallerKind::User, id: "ann".into() };
-    let approval = Wish::Approval { by: "the ops team".into() };
+    let ann = TemplateSubject::Caller { kind: CallerKind::User, id: "ann".into() };
+    let approval = TemplateEffect::Approval { by: "the ops team".into() };
     let org = OrgId::from("default");
     let templates = [
-        everybody(Wish::Allow, Object::Agent(&agent)),
-        Template { caller: Some(ann.clone()), ..everybody(Wish::Allow, Object::Skill(&agent, &skill)) },
-        everybody(Wish::Allow, Object::Trust(Trust::Trusted)),
-        everybody(Wish::Allow, Object::Tag("ops")),
-        everybody(Wish::Deny, Object::Agent(&agent)),
-        everybody(Wish::Deny, Object::Skill(&agent, &skill)),
-        everybody(approval, Object::Skill(&agent, &skill)),
-        Template {
+        everybody(TemplateEffect::Allow, TemplateTarget::Agent(&agent)),
+        PolicyTemplate {
             caller: Some(ann.clone()),
-            ..everybody(Wish::Allow, Object::Admin(&[Action::AdminTokens], &org))
+            ..everybody(TemplateEffect::Allow, TemplateTarget::Skill(&agent, &skill))
         },
-        Template { caller: Some(ann), ..everybody(Wish::Allow, Object::Admin(&Action::ADMIN, &org)) },
-        Template {
-            caller: Some(Subject::Owners),
-            ..everybody(Wish::Allow, Object::Admin(&Action::ADMIN, &org))
+        everybody(TemplateEffect::Allow, TemplateTarget::Trust(Trust::Trusted)),
+        everybody(TemplateEffect::Allow, TemplateTarget::Tag("ops")),
+        everybody(TemplateEffect::Deny, TemplateTarget::Agent(&agent)),
+        everybody(TemplateEffect::Deny, TemplateTarget::Skill(&agent, &skill)),
+        everybody(approval, TemplateTarget::Skill(&agent, &skill)),
+        PolicyTemplate {
+            caller: Some(ann.clone()),
+            ..everybody(TemplateEffect::Allow, TemplateTarget::Admin(&[Action::AdminTokens], &org))
+        },
+        PolicyTemplate {
+            caller: Some(ann),
+            ..everybody(TemplateEffect::Allow, TemplateTarget::Admin(&Action::ADMIN, &org))
+        },
+        PolicyTemplate {
+            caller: Some(TemplateSubject::Owners),
+            ..everybody(TemplateEffect::Allow, TemplateTarget::Admin(&Action::ADMIN, &org))
         },
     ];
     let sources = templates.map(|template| source(&template));
@@ -190,7 +200,7 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
 #[test]
 fn the_starter_policy_is_laid_out_as_fmt_would() {
     for text in [STARTER, OWNER_ADMIN] {
-        let source = Source { name: "x.cedar".into(), text: text.into(), org: None };
+        let source = PolicySource { name: "x.cedar".into(), text: text.into(), org: None };
         assert_eq!(format(&source).unwrap(), text);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rialto_guard::config::{Action, Target};
+use rialto_guard::config::{CheckAction, CheckDirection};
 
 use super::Listing;
 
@@ -59,10 +59,10 @@ pub(crate) enum ActionName {
 // === impl Way ===
 
 impl Way {
-    pub(crate) const fn target(self) -> Target {
+    pub(crate) const fn target(self) -> CheckDirection {
         match self {
-            Self::Input => Target::Input,
-            Self::Output => Target::Output,
+            Self::Input => CheckDirection::Input,
+            Self::Output => CheckDirection::Output,
         }
     }
 }
@@ -70,12 +70,12 @@ impl Way {
 // === impl ActionName ===
 
 impl ActionName {
-    pub(crate) const fn action(self) -> Action {
+    pub(crate) const fn action(self) -> CheckAction {
         match self {
-            Self::Log => Action::Log,
-            Self::Warn => Action::Warn,
-            Self::Redact => Action::Redact,
-            Self::Block => Action::Block,
+            Self::Log => CheckAction::Log,
+            Self::Warn => CheckAction::Warn,
+            Self::Redact => CheckAction::Redact,
+            Self::Block => CheckAction::Block,
         }
     }
 }

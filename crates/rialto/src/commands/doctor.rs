@@ -209,7 +209,8 @@ async fn agents(program: &Program) -> Vec<Finding> {
         });
         let caller = program.local_caller();
         let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
-        let question = rialto_policy::Question::about(&caller, rialto_policy::Action::Invoke, &target);
+        let question =
+            rialto_policy::AuthorizationRequest::for_target(&caller, rialto_policy::Action::Invoke, &target);
         if target.agent.trust == Trust::External && !program.engine.policy().decide(&question).allowed {
             findings.push(warn(
                 &what,
@@ -310,7 +311,7 @@ async fn webhooks(program: &Program) -> Vec<Finding> {
 
 async fn address(program: &Program) -> Finding {
     let address = &program.config.server.addr;
-    match rialto_edge::serve::Door::open(address).await {
+    match rialto_edge::listener::HttpListener::open(address).await {
         Ok(_) => good("address", format!("{address} is free for `rialto serve`")),
         Err(_) => warn(
             "address",

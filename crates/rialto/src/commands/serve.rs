@@ -13,15 +13,15 @@ use futures::FutureExt;
 use rialto_a2a::{instance::Instance, server::CARDS};
 use rialto_console::{Console, admin};
 use rialto_edge::{
-    auth::{Authentication, Bearers, Issuers, TokenBook},
-    gate::{Entrance, Gate, Gated},
-    guard::Guard,
-    lanes::Lanes,
-    serve::{Door, ServerTls, raise_descriptor_limit},
-    session::{API, PAGES, Sessions},
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::{HttpListener, ServerTls, raise_descriptor_limit},
+    session::{API, BrowserSessions, PAGES},
+    worker_threads::WorkerThreads,
 };
 use rialto_engine::{AdminRecord, NodeIdentity};
-use rialto_function::door;
+use rialto_function::call_endpoint;
 use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,
@@ -63,7 +63,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         return Err(Trouble::usage(why));
     }
     let (door, tls) = open(&program, &address).await?;
-    let door = door.closing_while(Arc::clone(&program.shutdown.leaving));
+    let door = door.with_closing_flag(Arc::clone(&program.shutdown.leaving));
     let grace = program.config.server.grace(door.address(), program.config.store.url.is_some());
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
         return Err(Trouble::usage(format!(
@@ -116,14 +116,14 @@ async fn join_nodes(program: &Program, address: SocketAddr) -> Result<(), Troubl
 }
 
 /// The listener with its limits, and its certificates if it speaks TLS.
-async fn open(program: &Program, address: &str) -> Result<(Door, Option<Arc<ServerTls>>), Trouble> {
+async fn open(program: &Program, address: &str) -> Result<(HttpListener, Option<Arc<ServerTls>>), Trouble> {
     let server = &program.config.server;
     let tls = server.tls.clone().map(ServerTls::open).transpose().map_err(Trouble::usage)?.map(Arc::new);
     let limits = server.connections(raise_descriptor_limit());
-    let door = Door::open(address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
-    let door = door.limited(server.deadlines(), limits);
+    let door = HttpListener::open(address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
+    let door = door.with_limits(server.deadlines(), limits);
     Ok(match &tls {
-        Some(tls) => (door.encrypted(Arc::clone(tls)), Some(Arc::clone(tls))),
+        Some(tls) => (door.with_tls(Arc::clone(tls)), Some(Arc::clone(tls))),
         None => (door, None),
     })
 }
@@ -176,16 +176,16 @@ async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> 
 pub(crate) fn app(
     program: &Program,
     authentication: Authentication,
-    sessions: Arc<Sessions>,
-    door: &Door,
-) -> Result<Gated<Router>, Trouble> {
+    sessions: Arc<BrowserSessions>,
+    door: &HttpListener,
+) -> Result<AdmissionService<Router>, Trouble> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
     let gate =
         gate(program, authentication, door.address())?.with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.bus().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
-    let mut metrics = Metrics::new(calls, gate.tally(), engine.clone(), Arc::clone(&store));
+    let mut metrics = Metrics::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
     let found = Arc::new(GuardCounts::default());
     program.engine.bus().subscribe(found.clone());
     metrics.add(Box::new(found));
@@ -196,7 +196,8 @@ pub(crate) fn app(
     let first_lists = program.tools.first_lists().clone();
     let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), first_lists);
     let pages = telemetry::router(metrics, readiness);
-    let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
+    let plain =
+        call_endpoint::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let mcp = mcp_door(program, console(program, needs_token)?).router(program.stop().clone());
     let mut router = pages.merge(mcp).merge(plain);
     router = router.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
@@ -205,48 +206,52 @@ pub(crate) fn app(
         program.push(&door);
         router = router.merge(door.router(program.stop().clone()));
     }
-    Ok(gate.around(router))
+    Ok(gate.wrap(router))
 }
 
 /// Who comes in, and where to.
-fn gate(program: &Program, authentication: Authentication, address: SocketAddr) -> Result<Gate, Trouble> {
+fn gate(
+    program: &Program,
+    authentication: Authentication,
+    address: SocketAddr,
+) -> Result<AdmissionLayer, Trouble> {
     let server = &program.config.server;
-    let gate = Gate::new(Guard::new(&server.hosts(), server.max_body_bytes), authentication)
-        .at(server.site().map_err(Trouble::usage)?)
-        .before(&[
-            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance {
+    let gate = AdmissionLayer::new(HostCheck::new(&server.hosts(), server.max_body_bytes), authentication)
+        .with_public_url(server.site().map_err(Trouble::usage)?)
+        .with_routes(&[
+            RouteRule { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule {
                 path: rialto_a2a::server::SERVICES[0],
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
-            Entrance {
+            RouteRule {
                 path: rialto_a2a::server::SERVICES[1],
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
-            Entrance { path: "/tasks", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/message:send", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/message:stream", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
-            Entrance { path: "/agent", needs: Rights::of([Right::Discover]) },
-            Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
-            Entrance { path: HOOKS, needs: Rights::of([Right::Call]) },
+            RouteRule { path: "/tasks", needs: Rights::of([Right::Call]) },
+            RouteRule { path: "/message:send", needs: Rights::of([Right::Call]) },
+            RouteRule { path: "/message:stream", needs: Rights::of([Right::Call]) },
+            RouteRule { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
+            RouteRule { path: "/agent", needs: Rights::of([Right::Discover]) },
+            RouteRule { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule { path: call_endpoint::CALL_PATH, needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule { path: METRICS, needs: Rights::of([Right::Admin]) },
+            RouteRule { path: HOOKS, needs: Rights::of([Right::Call]) },
             // Each operation asks for what it needs.
-            Entrance { path: API, needs: Rights::ALL },
-            Entrance { path: PAGES, needs: Rights::ALL },
+            RouteRule { path: API, needs: Rights::ALL },
+            RouteRule { path: PAGES, needs: Rights::ALL },
         ])
-        .showing(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
-        .limited(program.requests())
-        .until(Arc::clone(&program.shutdown.draining));
+        .with_public_get(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
+        .with_rate_limits(program.requests())
+        .with_draining_flag(Arc::clone(&program.shutdown.draining));
     Ok(if server.public_metrics {
-        gate.open_to_all(&[HEALTH, READY, METRICS])
+        gate.without_checks(&[HEALTH, READY, METRICS])
     } else if address.ip().is_loopback() && !server.is_published() {
-        gate.open_to_all(&[HEALTH, READY]).unlocked(&[METRICS])
+        gate.without_checks(&[HEALTH, READY]).without_token(&[METRICS])
     } else {
-        gate.open_to_all(&[HEALTH, READY])
+        gate.without_checks(&[HEALTH, READY])
     })
 }
 
@@ -298,30 +303,35 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
 }
 
 /// The threads that connections are served on.
-pub(crate) fn lanes(program: &Program) -> Result<Lanes, Trouble> {
+pub(crate) fn lanes(program: &Program) -> Result<WorkerThreads, Trouble> {
     let none = |error| Trouble::other(format!("no thread could be started to serve on: {error}"));
     if !program.config.server.worker_threads {
-        return Ok(Lanes::shared(Handle::current()));
+        return Ok(WorkerThreads::shared(Handle::current()));
     }
-    Lanes::open(program.config.server.threads()).map_err(none)
+    WorkerThreads::start(program.config.server.threads()).map_err(none)
 }
 
-pub(crate) async fn serve_until(door: Door, app: Gated<Router>, lanes: Lanes, stop: CancellationToken) {
+pub(crate) async fn serve_until(
+    door: HttpListener,
+    app: AdmissionService<Router>,
+    lanes: WorkerThreads,
+    stop: CancellationToken,
+) {
     let patience = stop.clone();
     let out_of_patience = async move {
         patience.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     };
     tokio::select! {
-        () = door.serve(move |peer| app.facing(peer), lanes, stop.cancelled_owned()) => {}
+        () = door.serve(move |peer| app.with_peer(peer), lanes, stop.cancelled_owned()) => {}
         () = out_of_patience => {}
     }
 }
 
 /// Who may come in. The first start makes a token and shows it once, unless somebody else answers for callers.
-async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers, Trouble> {
+async fn bearers(program: &Program, environment: &Environment) -> Result<BearerAuthenticator, Trouble> {
     let (store, clock) = (Arc::clone(&program.store), Arc::new(SystemClock) as Arc<dyn Clock>);
-    let issuers = Issuers::new(program.config.auth.clone(), &program.fetch, &clock)
+    let issuers = TrustedIssuers::new(program.config.auth.clone(), &program.fetch, &clock)
         .map_err(|error| Trouble::usage(format!("[auth] issuers: {error}")))?;
     let given = environment.get("RIALTO_TOKEN").map(owner_token).transpose()?;
     if given.is_none() && issuers.is_empty() && store.tokens().await?.is_empty() {
@@ -329,8 +339,8 @@ async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers
         record_first_token(program, &row).await;
         show_once(&row.id, &token, program.data.as_deref())?;
     }
-    let book = TokenBook::open(store, given.into_iter().collect()).await?;
-    Ok(Bearers::new(book, issuers, clock))
+    let book = TokenCache::open(store, given.into_iter().collect()).await?;
+    Ok(BearerAuthenticator::new(book, issuers, clock))
 }
 
 /// Records that the first token was made, by the server itself.

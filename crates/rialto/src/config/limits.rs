@@ -53,8 +53,8 @@ pub(crate) struct ToolLimits {
 
 impl Limits {
     /// What counts for requests.
-    pub(crate) const fn requests(&self) -> rialto_edge::limits::Config {
-        rialto_edge::limits::Config {
+    pub(crate) const fn requests(&self) -> rialto_edge::rate_limits::Config {
+        rialto_edge::rate_limits::Config {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             wrong_tokens_per_minute: self.wrong_tokens_per_minute,

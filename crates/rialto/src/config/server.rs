@@ -3,8 +3,8 @@
 use std::{fs, net::SocketAddr, num::NonZero, sync::Arc, thread, time::Duration};
 
 use rialto_edge::{
-    serve::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, connections_within},
-    site::Site,
+    listener::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, max_connections_for},
+    public_url::PublicUrl,
 };
 use rialto_model::node::{MAX_NODE_NAME_BYTES, is_node_name};
 use schemars::JsonSchema;
@@ -148,7 +148,7 @@ impl Server {
 
     /// How many connections may be open, of the descriptors that this process may have.
     pub(crate) fn connections(&self, descriptors: Option<usize>) -> ConnectionLimits {
-        let most = descriptors.map_or(usize::MAX, connections_within);
+        let most = descriptors.map_or(usize::MAX, max_connections_for);
         if most < self.max_connections {
             tracing::info!(
                 "at most {most} connections instead of [server] max_connections = {}: this process may have only {} files \
@@ -166,7 +166,7 @@ impl Server {
     }
 
     /// How this server is reached from outside.
-    pub(crate) fn site(&self) -> Result<Site, String> {
+    pub(crate) fn site(&self) -> Result<PublicUrl, String> {
         let is_address = |url: &String| {
             url.parse::<Url>()
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.query().is_none())
@@ -179,7 +179,12 @@ impl Server {
             return Err("[server] domain must be a name like bridge.example.com".to_owned());
         }
         let (public_url, domain) = (self.public_url.clone(), self.domain.clone());
-        Ok(Site { public_url, trust_proxy: self.trust_proxy, domain, is_encrypted: self.tls.is_some() })
+        Ok(PublicUrl {
+            external_url: public_url,
+            trust_proxy: self.trust_proxy,
+            domain,
+            is_encrypted: self.tls.is_some(),
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use http::{HeaderName, HeaderValue, Method, header};
 use rialto_a2a_wire::sse;
 use rialto_edge::{
     address::Reach,
-    client::Client,
-    fetch::{Fetch, FetchError, Request, Response},
+    client::HttpClient,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const VERSION: &str = "2026-07-28";
 
 /// A client of one server.
 pub(crate) struct McpClient {
-    fetch: Arc<Client>,
+    fetch: Arc<HttpClient>,
     uri: http::Uri,
 }
 
@@ -29,7 +29,7 @@ impl McpClient {
     /// A client of the server at `url`.
     pub(crate) fn new(url: &str) -> Result<Self, String> {
         let uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
-        Ok(Self { fetch: Arc::new(Client::new(&rialto_edge::client::Config::default())), uri })
+        Ok(Self { fetch: Arc::new(HttpClient::new(&rialto_edge::client::Config::default())), uri })
     }
 
     /// Makes a request; `progress` hears what the server says meanwhile.
@@ -51,9 +51,9 @@ impl McpClient {
         read(response, &mut progress).await
     }
 
-    async fn send(&self, method: &str, name: &str, body: &Value) -> Result<Response, FetchError> {
+    async fn send(&self, method: &str, name: &str, body: &Value) -> Result<FetchResponse, FetchError> {
         let text = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
-        let mut request = Request::new(Method::POST, self.uri.clone())
+        let mut request = FetchRequest::new(Method::POST, self.uri.clone())
             .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
             .header(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(VERSION))
@@ -67,7 +67,7 @@ impl McpClient {
     }
 }
 
-async fn read(response: Response, progress: &mut impl FnMut(&str)) -> Result<Answer, String> {
+async fn read(response: FetchResponse, progress: &mut impl FnMut(&str)) -> Result<Answer, String> {
     if response.media_type() != "text/event-stream" {
         let body = response.body.read().await.map_err(|error| error.to_string())?;
         let message = serde_json::from_slice(&body)

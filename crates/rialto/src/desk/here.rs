@@ -6,7 +6,7 @@ use axum::{
 };
 use http::{Request, header};
 use rialto_console::Console;
-use rialto_edge::inside;
+use rialto_edge::in_process;
 use rialto_model::failure::{Failure, Kind};
 
 use super::question::{Answer, Question};
@@ -38,7 +38,7 @@ impl Here {
             .extension(self.program.local_caller())
             .body(body)
             .map_err(|error| internal(error.to_string()))?;
-        let (head, body) = inside::ask(self.api.clone(), request).await.into_parts();
+        let (head, body) = in_process::call(self.api.clone(), request).await.into_parts();
         let media = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media = media.unwrap_or_default().to_owned();
         // It is our own, and of this machine: it may be as large as it is.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_a2a_wire::sse::{SseEvent, SseParser};
-use rialto_edge::fetch::{Body, Request};
+use rialto_edge::fetch::{FetchBody, FetchRequest};
 use rialto_model::failure::{Failure, Kind};
 
 use super::there::There;
@@ -18,7 +18,7 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// A stream of server-sent events.
 pub(crate) struct Stream<'a> {
     there: &'a There,
-    body: Body,
+    body: FetchBody,
     parser: SseParser,
     ready: VecDeque<SseEvent>,
 }
@@ -53,7 +53,7 @@ impl There {
         if let Some(seen) = seen.and_then(|seen| HeaderValue::from_str(seen).ok()) {
             request = request.header(header::HeaderName::from_static("last-event-id"), seen);
         }
-        let request = Request { patience: SILENCE, ..request };
+        let request = FetchRequest { patience: SILENCE, ..request };
         let answer = self.fetch(request).await?;
         if answer.status == StatusCode::OK && answer.media_type() == "text/event-stream" {
             let (body, parser) = (answer.body, SseParser::new(LARGEST));

@@ -6,9 +6,9 @@ use axum::body::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use rialto_edge::{
     address::Reach,
-    client::{Client, Surroundings},
-    fetch::{Fetch, FetchError, Request, Response},
-    proxy::Proxies,
+    client::{ClientEnv, HttpClient},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+    proxy::ProxyRules,
 };
 use rialto_model::{
     call::HOPS_HEADER,
@@ -77,8 +77,8 @@ impl There {
             )));
         }
         let config = Config::load(common.config.as_deref(), environment)?;
-        let proxies = Proxies::of(|name: &str| environment.get(name).map(str::to_owned));
-        let client = Client::within(&config.outbound, Surroundings { proxies, ..Surroundings::default() });
+        let proxies = ProxyRules::from_env(|name: &str| environment.get(name).map(str::to_owned));
+        let client = HttpClient::with_env(&config.outbound, ClientEnv { proxies, ..ClientEnv::default() });
         let base = url.as_str().trim_end_matches('/').to_owned();
         let origin = url.origin().ascii_serialization();
         Ok(Self { base, origin, token, hops: environment.hops(), fetch: Arc::new(client) })
@@ -98,7 +98,7 @@ impl There {
         if !body.is_empty() {
             request = request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        let request = Request { body, patience: question.patience, ..request };
+        let request = FetchRequest { body, patience: question.patience, ..request };
         self.read(self.fetch(request).await?).await
     }
 
@@ -116,7 +116,7 @@ impl There {
 
     async fn look_at(&self, address: &str) -> Result<(StatusCode, Bytes), Failure> {
         let request = self.request_to(Method::GET, address)?;
-        let request = Request { patience: SHORT, total: Some(SHORT), ..request };
+        let request = FetchRequest { patience: SHORT, total: Some(SHORT), ..request };
         let answer = self.read(self.fetch(request).await?).await?;
         Ok((answer.status, answer.body))
     }
@@ -208,7 +208,7 @@ impl There {
     }
 
     /// Makes an exchange, up to the headers of the answer.
-    pub(super) async fn fetch(&self, request: Request) -> Result<Response, Failure> {
+    pub(super) async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, Failure> {
         self.fetch.fetch(request).await.map_err(|error| self.lost(&error))
     }
 
@@ -246,15 +246,16 @@ impl There {
     }
 
     /// A request for something below the server's address.
-    pub(super) fn request(&self, method: Method, path: &str) -> Result<Request, Failure> {
+    pub(super) fn request(&self, method: Method, path: &str) -> Result<FetchRequest, Failure> {
         self.request_to(method, &format!("{}{path}", self.base))
     }
 
-    fn request_to(&self, method: Method, address: &str) -> Result<Request, Failure> {
+    fn request_to(&self, method: Method, address: &str) -> Result<FetchRequest, Failure> {
         let wrong = |what: &str| Failure::new(Kind::Invalid, format!("{what} cannot be sent"));
         let uri: Uri = address.parse().map_err(|_| wrong("this address"))?;
         // Whoever names a server may name one of this network.
-        let mut request = Request { reach: Reach::Private, limit: Some(LIMIT), ..Request::new(method, uri) };
+        let mut request =
+            FetchRequest { reach: Reach::Private, limit: Some(LIMIT), ..FetchRequest::new(method, uri) };
         request = request.header(header::ACCEPT, HeaderValue::from_static("application/json"));
         if self.hops > 0 {
             request = request.header(HOPS, HeaderValue::from(u16::from(self.hops)));
@@ -268,7 +269,7 @@ impl There {
         Ok(request)
     }
 
-    pub(super) async fn read(&self, answer: Response) -> Result<Answer, Failure> {
+    pub(super) async fn read(&self, answer: FetchResponse) -> Result<Answer, Failure> {
         let (status, media) = (answer.status, answer.media_type().to_owned());
         let body = answer.body.read().await.map_err(|error| self.lost(&error))?;
         Ok(Answer { status, media, body })

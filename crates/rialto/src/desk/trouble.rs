@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     async fn there_and_back(failure: &Failure) -> Failure {
-        let (head, body) = rialto_edge::problem::answer(failure).into_parts();
+        let (head, body) = rialto_edge::problem::respond(failure).into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
         told(&Answer { status: head.status, media: "application/problem+json".to_owned(), body })
     }

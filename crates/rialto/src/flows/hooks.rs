@@ -43,7 +43,7 @@ pub(crate) fn router(program: &Program) -> Router {
 }
 
 async fn hook(State(hooks): State<Hooks>, Path(path): Path<String>, request: Request) -> Response {
-    hooks.begin(&path, request).await.unwrap_or_else(|failure| problem::answer(&failure))
+    hooks.begin(&path, request).await.unwrap_or_else(|failure| problem::respond(&failure))
 }
 
 // === impl Hooks ===
@@ -57,7 +57,7 @@ impl Hooks {
         if !caller.rights.have(Right::Call) {
             return Err(Right::Call.lacking());
         }
-        let trace = rialto_edge::trace::of(request.headers());
+        let trace = rialto_edge::trace::from_headers(request.headers());
         let flow = self.meant(&caller, path).await?;
         let input = self.input(request).await?;
         let target = self.runner.book().target_of(&self.engine, &caller, &flow.name, false).await?;

@@ -14,7 +14,7 @@ use rialto_model::{
     policy::PolicyChange,
     store::{Store, StoreError},
 };
-use rialto_policy::{Policy, PolicyError, Source, Template, is_only_about};
+use rialto_policy::{Policy, PolicyError, PolicySource, PolicyTemplate, is_only_about};
 
 use super::{Policies, SaveError, Version, check_owner, file_stem, folder_of, lock};
 
@@ -92,14 +92,14 @@ impl Book {
     }
 
     /// The texts of all orgs, the files' first.
-    pub(crate) async fn sources(&self) -> Result<Result<Vec<Source>, PolicyError>, StoreError> {
+    pub(crate) async fn sources(&self) -> Result<Result<Vec<PolicySource>, PolicyError>, StoreError> {
         let stored = self.stored().await?.1;
         Ok(self.written().await.map(|files| [files, stored].concat()))
     }
 
     /// The files. One that is just being written is empty for a moment, and an empty one is valid: it is looked at again before it
     /// counts.
-    async fn written(&self) -> Result<Vec<Source>, PolicyError> {
+    async fn written(&self) -> Result<Vec<PolicySource>, PolicyError> {
         for _ in 0..LOOKS {
             let files = self.files.sources()?;
             if files.iter().all(|file| !file.text.trim().is_empty()) {
@@ -121,14 +121,14 @@ impl Book {
     /// happens to have the name keeps it.
     pub(crate) async fn add(
         &self,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         shelf: Option<Shelf>,
         now: Timestamp,
     ) -> Result<Kept, SaveError> {
         let shelf = shelf.unwrap_or(self.home);
         let name = name.map(file_stem).transpose()?;
-        let decide = |sources: &[Source]| {
+        let decide = |sources: &[PolicySource]| {
             let owner = self.scope.owner();
             let holds_another = |name: &str| {
                 let text = template.compile(name).text;
@@ -156,7 +156,7 @@ impl Book {
         let (at, stem) = place(name);
         let shelf = shelf.unwrap_or(if at == Shelf::Store { at } else { self.home });
         let stem = file_stem(stem)?;
-        let decide = |sources: &[Source]| {
+        let decide = |sources: &[PolicySource]| {
             let new = PolicyKey { shelf, owner: self.scope.owner(), stem: stem.to_owned() };
             // A text for all orgs that has this name is changed, unless the org has one too.
             let shared = PolicyKey { owner: None, ..new.clone() };
@@ -176,7 +176,7 @@ impl Book {
     ) -> Result<Kept, SaveError> {
         let found = self.find(name, shelf, &self.readable().await?)?;
         // It is looked for again under the lock: somebody else may have taken it away.
-        let decide = |sources: &[Source]| {
+        let decide = |sources: &[PolicySource]| {
             let is_there = sources.iter().any(|source| PolicyKey::of(source) == found);
             if is_there { Ok((found.clone(), None)) } else { Err(SaveError::NotFound(name.to_owned())) }
         };
@@ -245,7 +245,7 @@ impl Book {
     }
 
     /// Changes the text of a policy, wherever it is kept and whosever it is.
-    pub(crate) async fn replace(&self, source: &Source, now: Timestamp) -> Result<Kept, SaveError> {
+    pub(crate) async fn replace(&self, source: &PolicySource, now: Timestamp) -> Result<Kept, SaveError> {
         let key = PolicyKey::of(source);
         self.change(key.shelf, now, |_| Ok((key.clone(), Some(source.text.clone())))).await
     }
@@ -273,7 +273,7 @@ impl Book {
         &self,
         shelf: Shelf,
         now: Timestamp,
-        decide: impl Fn(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
+        decide: impl Fn(&[PolicySource]) -> Result<(PolicyKey, Option<String>), SaveError>,
     ) -> Result<Kept, SaveError> {
         match shelf {
             Shelf::Files => {
@@ -287,7 +287,7 @@ impl Book {
     async fn change_stored(
         &self,
         now: Timestamp,
-        decide: impl Fn(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
+        decide: impl Fn(&[PolicySource]) -> Result<(PolicyKey, Option<String>), SaveError>,
     ) -> Result<PolicyKey, SaveError> {
         if matches!(self.files, Policies::File(_)) {
             return Err(SaveError::NoFolder);
@@ -316,7 +316,7 @@ impl Book {
     }
 
     /// The texts in the store, and the number of the last change. One file instead of everything else has nothing beside it.
-    async fn stored(&self) -> Result<(u64, Vec<Source>), StoreError> {
+    async fn stored(&self) -> Result<(u64, Vec<PolicySource>), StoreError> {
         if matches!(self.files, Policies::File(_)) {
             return Ok((0, Vec::new()));
         }
@@ -330,13 +330,18 @@ impl Book {
     }
 
     /// The texts that can be read, to find one by its name.
-    async fn readable(&self) -> Result<Vec<Source>, StoreError> {
+    async fn readable(&self) -> Result<Vec<PolicySource>, StoreError> {
         let (_, stored) = self.stored().await?;
         Ok([self.files.sources().unwrap_or_default(), stored].concat())
     }
 
     /// The text that is meant by its name, or by the name of the one policy in it: the org's own before one for all orgs.
-    fn find(&self, name: &str, shelf: Option<Shelf>, sources: &[Source]) -> Result<PolicyKey, SaveError> {
+    fn find(
+        &self,
+        name: &str,
+        shelf: Option<Shelf>,
+        sources: &[PolicySource],
+    ) -> Result<PolicyKey, SaveError> {
         let owned = self.find_owned(name, shelf, sources, Some(&self.scope.org));
         match owned {
             Err(SaveError::NotFound(_)) => self.find_owned(name, shelf, sources, None),
@@ -348,7 +353,7 @@ impl Book {
         &self,
         name: &str,
         shelf: Option<Shelf>,
-        sources: &[Source],
+        sources: &[PolicySource],
         owner: Option<&OrgId>,
     ) -> Result<PolicyKey, SaveError> {
         let not_found = || SaveError::NotFound(name.to_owned());
@@ -357,7 +362,7 @@ impl Book {
         }
         let (at, stem) = place(name);
         let shelf = shelf.or((at == Shelf::Store).then_some(at));
-        let sources: Vec<Source> =
+        let sources: Vec<PolicySource> =
             sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
         let fits = |key: &PolicyKey| shelf.is_none_or(|shelf| shelf == key.shelf);
         let mut named = sources.iter().map(PolicyKey::of).filter(|key| fits(key) && key.stem == stem);
@@ -416,7 +421,7 @@ impl Shelf {
 
 impl PolicyKey {
     /// The key of a text.
-    pub(crate) fn of(source: &Source) -> Self {
+    pub(crate) fn of(source: &PolicySource) -> Self {
         let (shelf, stem) = place(&source.name);
         Self { shelf, owner: source.org.clone(), stem: stem.to_owned() }
     }
@@ -426,8 +431,8 @@ impl PolicyKey {
         self.shelf.spell(&self.stem)
     }
 
-    pub(super) fn source(&self, text: String) -> Source {
-        Source { name: self.source_name(), text, org: self.owner.clone() }
+    pub(super) fn source(&self, text: String) -> PolicySource {
+        PolicySource { name: self.source_name(), text, org: self.owner.clone() }
     }
 
     /// Its name in the store, where the policies of all orgs are beside each other. Names of texts have no slash.

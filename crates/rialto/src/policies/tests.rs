@@ -16,7 +16,7 @@ impl Files {
         wait(self.0.load()).unwrap()
     }
 
-    fn sources(&self) -> Result<Vec<Source>, PolicyError> {
+    fn sources(&self) -> Result<Vec<PolicySource>, PolicyError> {
         wait(self.0.sources()).unwrap()
     }
 

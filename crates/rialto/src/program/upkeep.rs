@@ -10,7 +10,7 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     store::{Store, Swept},
 };
-use rialto_policy::Source;
+use rialto_policy::PolicySource;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,7 +31,7 @@ const PAUSE_SHARE: u32 = 4;
 pub(super) async fn watch(
     engine: Engine,
     policies: Policies,
-    mut known: Option<Vec<Source>>,
+    mut known: Option<Vec<PolicySource>>,
     (stop, signal): (CancellationToken, ReloadSignal),
 ) {
     let (mut looks, mut known_reads) = (Looks::until(stop, &signal), 0);

@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::MetricType,
     registry::Registry,
 };
-use rialto_edge::{serve::Connections, tally::Tally};
+use rialto_edge::{listener::Connections, request_counters::RequestCounters};
 use rialto_engine::Engine;
 use rialto_model::{
     agent::Agent,
@@ -24,7 +24,7 @@ pub(crate) struct Metrics(Registry);
 
 /// What came to the gate.
 #[derive(Debug)]
-struct Requests(Arc<Tally>);
+struct Requests(Arc<RequestCounters>);
 
 /// Connections to the listener.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl Metrics {
     /// The numbers of a server.
     pub(crate) fn new(
         calls: Arc<CallCounts>,
-        tally: Arc<Tally>,
+        counters: Arc<RequestCounters>,
         engine: Engine,
         store: Arc<dyn Store>,
     ) -> Self {
         let mut metrics = Self(Registry::default());
         metrics.add(Box::new(calls));
-        metrics.add(Box::new(Requests(tally)));
+        metrics.add(Box::new(Requests(counters)));
         metrics.add(Box::new(Standing { engine, store }));
         metrics.add(Box::new(Process::started(SystemClock.now())));
         metrics
@@ -79,7 +79,7 @@ impl Collector for Requests {
         }
         let help = "Requests that were turned away before any protocol saw them";
         let mut refused = encoder.encode_descriptor("rialto_refused", help, None, MetricType::Counter)?;
-        for (reason, count) in self.0.refusals() {
+        for (reason, count) in self.0.rejections() {
             let labels = [("reason", reason)];
             refused.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
         }

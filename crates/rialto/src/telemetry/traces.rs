@@ -200,7 +200,7 @@ impl Sender {
         let body = export_request(&self.to.service, spans).encode_to_vec();
         let mut headers = self.to.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        let request = fetch::Request {
+        let request = fetch::FetchRequest {
             method: Method::POST,
             uri: self.to.uri.clone(),
             headers,

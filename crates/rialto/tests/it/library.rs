@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
-use rialto_edge::fetch::{FetchError, Request, Response};
+use rialto_edge::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_engine::Overheard;
 use rialto_model::json::Json;
 use rialto_policy::Policy;
@@ -19,7 +19,8 @@ async fn a_tool_can_be_built_and_called_in_anybody_s_test() {
     let skill = agents::skill("review");
     let agent = agents::agent("code-reviewer", vec![skill.clone()]);
     let card = agents::card("code-reviewer", vec![skill.clone()]);
-    let fetcher = Arc::new(|_: Request| Ok::<_, FetchError>(Response::fixed(StatusCode::OK, REVIEWED)));
+    let fetcher =
+        Arc::new(|_: FetchRequest| Ok::<_, FetchError>(FetchResponse::fixed(StatusCode::OK, REVIEWED)));
     let tool = SkillTool::new(
         agent,
         card,

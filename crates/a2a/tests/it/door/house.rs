@@ -11,7 +11,7 @@ use axum::{
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
 use rialto_a2a::server::{A2aServer, Config};
-use rialto_edge::site::Site;
+use rialto_edge::public_url::PublicUrl;
 use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
@@ -25,7 +25,7 @@ use rialto_model::{
     json::Json,
     message::{Artifact, Message, Part, Role, text_of},
 };
-use rialto_policy::{Policy, STARTER, Source};
+use rialto_policy::{Policy, PolicySource, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents::{card, skill},
@@ -113,7 +113,7 @@ impl House {
         let gate = Arc::new(Notify::new());
         let opened = Arc::clone(&gate);
         let peer = ScriptedPeer::with(move |call| stream_of(call, &opened));
-        let starter = Source { name: "starter.cedar".into(), text: STARTER.into(), org: None };
+        let starter = PolicySource { name: "starter.cedar".into(), text: STARTER.into(), org: None };
         let engine = Engine::new(Parts {
             store: store.clone(),
             registry,
@@ -124,7 +124,7 @@ impl House {
             config: calls,
         });
         engine.sync().await.unwrap();
-        let door = A2aServer::new(engine.clone(), config, Site::default());
+        let door = A2aServer::new(engine.clone(), config, PublicUrl::default());
         let stop = CancellationToken::new();
         let router = door.router(stop.clone());
         Self { engine, peer, store, clock, door, stop, gate, router }

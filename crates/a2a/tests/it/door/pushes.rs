@@ -8,7 +8,7 @@ use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
 use rialto_a2a::server::Config;
 use rialto_a2a_wire::card::signature::Signer;
-use rialto_edge::fetch::{Fetch, FetchError, Request as Fetched, Response};
+use rialto_edge::fetch::{Fetch, FetchError, FetchRequest as Fetched, FetchResponse};
 use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},
@@ -29,7 +29,7 @@ struct Receiver {
 }
 
 impl Fetch for Receiver {
-    fn fetch(&self, request: Fetched) -> BoxFuture<'static, Result<Response, FetchError>> {
+    fn fetch(&self, request: Fetched) -> BoxFuture<'static, Result<FetchResponse, FetchError>> {
         let mut refusals = self.refusals.lock();
         let status = if *refusals > 0 {
             *refusals -= 1;
@@ -39,7 +39,7 @@ impl Fetch for Receiver {
             self.got.lock().push((request.headers, body));
             StatusCode::OK
         };
-        async move { Ok(Response::fixed(status, "")) }.boxed()
+        async move { Ok(FetchResponse::fixed(status, "")) }.boxed()
     }
 }
 
@@ -285,12 +285,12 @@ struct Revoking {
 }
 
 impl Fetch for Revoking {
-    fn fetch(&self, _: Fetched) -> BoxFuture<'static, Result<Response, FetchError>> {
+    fn fetch(&self, _: Fetched) -> BoxFuture<'static, Result<FetchResponse, FetchError>> {
         *self.count.lock() += 1;
         let store = Arc::clone(&self.store);
         async move {
             store.revoke_token("tok_a", Timestamp::UNIX_EPOCH).await.unwrap();
-            Ok(Response::fixed(StatusCode::OK, ""))
+            Ok(FetchResponse::fixed(StatusCode::OK, ""))
         }
         .boxed()
     }

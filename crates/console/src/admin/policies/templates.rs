@@ -9,7 +9,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::SkillId,
 };
-use rialto_policy::{Action, Object, Subject, Template, Wish};
+use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};
 
 use super::{Location, make_known, note_change, policy_texts, scope, target, who};
 use crate::{Console, admin::agents, office::KeptPolicy, operation::Operation};
@@ -30,7 +30,7 @@ pub const USUAL: [(&str, &str, &str); 8] = [
 pub async fn add(
     console: &Console,
     caller: &Caller,
-    template: &Template<'_>,
+    template: &PolicyTemplate<'_>,
     name: Option<&str>,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
@@ -49,7 +49,7 @@ pub async fn add(
 pub(in crate::admin) async fn put_template(
     console: &Console,
     caller: &Caller,
-    template: &Template<'_>,
+    template: &PolicyTemplate<'_>,
     name: Option<&str>,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
@@ -78,15 +78,19 @@ pub async fn add_usual(console: &Console, caller: &Caller, usual: &NewPolicy) ->
 }
 
 /// Whom one of the usual policies is for; none means everybody.
-fn subject(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Option<Subject>, Failure> {
+fn subject(
+    console: &Console,
+    caller: &Caller,
+    usual: &NewPolicy,
+) -> Result<Option<TemplateSubject>, Failure> {
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
     match (usual.caller.trim(), usual.role.trim()) {
         ("", "") => Ok(None),
-        ("", "owner") => Ok(Some(Subject::Owners)),
+        ("", "owner") => Ok(Some(TemplateSubject::Owners)),
         ("", role) => invalid(format!("role: \"{role}\" is not a role; the one there is is `owner`")),
         (name, "") => {
             let (who, _) = who(console, caller, name, usual.caller_kind)?;
-            Ok(Some(Subject::Caller { kind: who.kind, id: who.id }))
+            Ok(Some(TemplateSubject::Caller { kind: who.kind, id: who.id }))
         }
         _ => invalid("caller and role: name one of them".to_owned()),
     }
@@ -152,21 +156,21 @@ impl Meant {
         &'a self,
         caller: &'a Caller,
         usual: &NewPolicy,
-        subject: Option<Subject>,
-    ) -> Template<'a> {
+        subject: Option<TemplateSubject>,
+    ) -> PolicyTemplate<'a> {
         let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
         let wish = match usual.kind.split('-').next() {
-            Some("allow") => Wish::Allow,
-            Some("deny") => Wish::Deny,
-            _ => Wish::Approval { by: by.to_owned() },
+            Some("allow") => TemplateEffect::Allow,
+            Some("deny") => TemplateEffect::Deny,
+            _ => TemplateEffect::Approval { by: by.to_owned() },
         };
         let object = match self {
-            Self::Agent(agent) => Object::Agent(agent),
-            Self::Skill(agent, skill) => Object::Skill(agent, skill),
-            Self::Trust(level) => Object::Trust(*level),
-            Self::Tag(tag) => Object::Tag(tag),
-            Self::Admin(actions) => Object::Admin(actions, &caller.scope.org),
+            Self::Agent(agent) => TemplateTarget::Agent(agent),
+            Self::Skill(agent, skill) => TemplateTarget::Skill(agent, skill),
+            Self::Trust(level) => TemplateTarget::Trust(*level),
+            Self::Tag(tag) => TemplateTarget::Tag(tag),
+            Self::Admin(actions) => TemplateTarget::Admin(actions, &caller.scope.org),
         };
-        Template { wish, caller: subject, object }
+        PolicyTemplate { effect: wish, caller: subject, target: object }
     }
 }

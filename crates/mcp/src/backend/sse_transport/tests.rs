@@ -8,7 +8,7 @@ use futures::{FutureExt, future, stream};
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
 use rialto_edge::{
-    client::{Client, Config},
+    client::{Config, HttpClient},
     process::Launcher,
 };
 use rialto_model::{
@@ -138,10 +138,10 @@ impl SseServer {
 }
 
 async fn open(url: &str, compat: &ServerCompat) -> Result<McpConnection, String> {
-    let secrets: rialto_edge::settings::Resolver =
+    let secrets: rialto_edge::secret_templates::SecretResolver =
         Arc::new(|_| future::ready(Err("there are no secrets".to_owned())).boxed());
     let ports = McpBackendDeps {
-        fetch: Arc::new(Client::new(&Config::default())),
+        fetch: Arc::new(HttpClient::new(&Config::default())),
         launcher: Launcher::new(|_| None, Arc::clone(&secrets)),
         secrets,
         changed: Arc::new(|_, _| {}),

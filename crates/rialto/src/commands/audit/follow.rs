@@ -6,7 +6,7 @@ use rialto_api_types::{
     agents::AgentRow,
     audit::{AuditRecord, MissedRecords},
 };
-use rialto_hooks::live::{Live, News as Noticed, Watch};
+use rialto_hooks::audit_feed::{AuditFeed, FeedItem as Noticed, FeedSubscription};
 use rialto_model::{
     call::CallerId,
     failure::{Failure, Kind},
@@ -39,7 +39,7 @@ enum News {
 
 /// Where it comes from.
 enum Source<'a> {
-    Here(Box<Watch>),
+    Here(Box<FeedSubscription>),
     There { there: &'a There, stream: Option<Box<Stream<'a>>>, seen: Option<String> },
 }
 
@@ -74,8 +74,8 @@ impl<'a> Source<'a> {
     async fn open(desk: &'a Desk) -> Result<Self, Trouble> {
         match desk {
             Desk::Here(here) => {
-                let live = Live::new(Arc::clone(&here.program.store));
-                Ok(Self::Here(Box::new(live.watch(here.program.scope.org.clone(), None).await?)))
+                let live = AuditFeed::new(Arc::clone(&here.program.store));
+                Ok(Self::Here(Box::new(live.subscribe(here.program.scope.org.clone(), None).await?)))
             }
             Desk::There(there) => {
                 let stream = Some(Box::new(there.listen("/events", None).await?));

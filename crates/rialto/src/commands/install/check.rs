@@ -5,9 +5,9 @@ use std::{process::Stdio, time::Duration};
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use rialto_edge::{
     address::Reach,
-    client::{Client as HttpClient, Surroundings},
-    fetch::{Fetch, Request},
-    proxy::Proxies,
+    client::{ClientEnv, HttpClient},
+    fetch::{Fetch, FetchRequest},
+    proxy::ProxyRules,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -149,9 +149,9 @@ async fn over_http(
                 client.name()
             ),
         })?;
-    let proxies = Proxies::of(|name: &str| environment.get(name).map(str::to_owned));
-    let around = Surroundings { proxies, ..Surroundings::default() };
-    let fetch = HttpClient::within(&Config::default().outbound, around);
+    let proxies = ProxyRules::from_env(|name: &str| environment.get(name).map(str::to_owned));
+    let around = ClientEnv { proxies, ..ClientEnv::default() };
+    let fetch = HttpClient::with_env(&Config::default().outbound, around);
     let (hello, session) = post(&fetch, url, header.as_deref(), None, &initialize()).await?;
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     post(&fetch, url, header.as_deref(), session.as_ref(), &ready).await?;
@@ -175,14 +175,14 @@ async fn post(
         fix: format!("see that `rialto serve` runs, and that {url} is its MCP endpoint (/mcp)"),
     };
     let uri: Uri = url.parse().map_err(|_| failure(format!("{url} is not a URL")))?;
-    let mut request =
-        Request { reach: Reach::Private, patience: CONNECT_TIMEOUT, ..Request::new(Method::POST, uri) }
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
-            .header(
-                HeaderName::from_static("mcp-protocol-version"),
-                HeaderValue::from_static(PROTOCOL_VERSION),
-            );
+    let mut request = FetchRequest {
+        reach: Reach::Private,
+        patience: CONNECT_TIMEOUT,
+        ..FetchRequest::new(Method::POST, uri)
+    }
+    .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+    .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
+    .header(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(PROTOCOL_VERSION));
     if let Some(text) = authorization {
         let mut value = HeaderValue::try_from(text)
             .map_err(|_| failure("the token has characters that no header can have".to_owned()))?;

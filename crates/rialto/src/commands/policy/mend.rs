@@ -17,7 +17,7 @@ use rialto_model::{
     ids::OrgId,
     store::Store,
 };
-use rialto_policy::{PolicyError, Rule, Source, format};
+use rialto_policy::{PolicyError, PolicySource, PolicySummary, format};
 
 use super::change::{show_history, show_removed, show_saved};
 use crate::{
@@ -113,9 +113,12 @@ impl Mender {
     }
 
     /// What would look different: the file, when it was named, and its new text.
-    async fn laid_out<'a>(&self, files: &'a [PathBuf]) -> Result<Vec<(Option<&'a Path>, Source)>, Trouble> {
+    async fn laid_out<'a>(
+        &self,
+        files: &'a [PathBuf],
+    ) -> Result<Vec<(Option<&'a Path>, PolicySource)>, Trouble> {
         let invalid = |error: PolicyError| Trouble::usage(error.to_string());
-        let sources: Vec<(Option<&Path>, Source)> = if files.is_empty() {
+        let sources: Vec<(Option<&Path>, PolicySource)> = if files.is_empty() {
             let in_force = self.policies.sources().await.map_err(SaveError::from)?.map_err(invalid)?;
             in_force.into_iter().map(|source| (None, source)).collect()
         } else {
@@ -126,7 +129,7 @@ impl Mender {
         for (file, source) in sources {
             let text = format(&source).map_err(invalid)?;
             if text != source.text {
-                changed.push((file, Source { text, ..source }));
+                changed.push((file, PolicySource { text, ..source }));
             }
         }
         Ok(changed)
@@ -137,7 +140,7 @@ impl Mender {
         let policy = self.policies.load().await.map_err(SaveError::from)?;
         let policy = policy.map_err(|error| Trouble::other(error.to_string()))?;
         let name = kept.source_name();
-        let is_in = |rule: &Rule| rule.file == name && rule.org == kept.key.owner;
+        let is_in = |rule: &PolicySummary| rule.file == name && rule.org == kept.key.owner;
         let rules = policy.rules().into_iter().filter(is_in);
         let saved = SavedPolicy {
             name: name.clone(),

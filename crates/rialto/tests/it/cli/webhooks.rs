@@ -1,6 +1,6 @@
 //! `rialto webhooks`: other programs are told of every call, whatever happens to them or to us.
 
-use rialto_hooks::key::Key;
+use rialto_hooks::signing_key::SigningKey;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -33,7 +33,7 @@ fn a_call_is_told_signed_and_in_order() {
     assert_eq!(types.collect::<Vec<_>>(), names);
     // The agent and the webhook that were added are on record before them, and are not told unless somebody asks for that.
     assert_eq!(told.iter().map(Told::record).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
-    let key = Key::parse(hook["secret"].as_str().unwrap()).unwrap();
+    let key = SigningKey::parse(hook["secret"].as_str().unwrap()).unwrap();
     for told in &told {
         assert_eq!(key.sign(&told.id, told.timestamp, told.body.as_bytes()), told.signature);
         assert!(!told.body.contains("hunter2"), "{}", told.body);
@@ -71,12 +71,12 @@ fn a_key_is_shown_once_and_kept_where_only_its_owner_reads_it() {
 #[test]
 fn a_key_of_ones_own_is_read_from_the_environment() {
     let receiver = Receiver::start();
-    let key = Key::text(&[3; 32]);
+    let key = SigningKey::encode(&[3; 32]);
     let rialto = Rialto::fresh().with("HOOK_KEY", &key).with("SHORT_KEY", "hunter2");
     assert_eq!(added(&rialto, &[&receiver.url, "--secret-env", "HOOK_KEY"])["secret"], Value::Null);
     rialto.cli(&["webhooks", "test", &receiver.url]).ok();
     let told = receiver.until_told(1).remove(0);
-    let signed = Key::parse(&key).unwrap().sign(&told.id, told.timestamp, told.body.as_bytes());
+    let signed = SigningKey::parse(&key).unwrap().sign(&told.id, told.timestamp, told.body.as_bytes());
     assert_eq!(told.signature, signed);
     let said = rialto.cli(&["webhooks", "add", &receiver.url, "--secret-env", "SHORT_KEY"]).exit(2);
     assert!(said.err.contains("whsec_") && !said.err.contains("hunter2"), "{}", said.err);

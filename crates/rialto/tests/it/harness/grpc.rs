@@ -11,8 +11,8 @@ use rialto_a2a_wire::{
 };
 use rialto_edge::{
     address::Reach,
-    client::{Client, Config},
-    fetch::{Fetch, Request},
+    client::{Config, HttpClient},
+    fetch::{Fetch, FetchRequest},
 };
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(crate) fn send(
     body: Vec<u8>,
     headers: &[(&'static str, &'static str)],
 ) -> Told {
-    let mut request = Request::new(Method::POST, format!("{}{path}", server.url).parse().unwrap());
+    let mut request = FetchRequest::new(Method::POST, format!("{}{path}", server.url).parse().unwrap());
     request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     if let Some(token) = &server.token {
         request.headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
@@ -107,8 +107,8 @@ pub(crate) fn send(
     runtime.block_on(exchange(request, path))
 }
 
-async fn exchange(request: Request, path: &str) -> Told {
-    let mut answer = Client::new(&Config::default()).fetch(request).await.unwrap();
+async fn exchange(request: FetchRequest, path: &str) -> Told {
+    let mut answer = HttpClient::new(&Config::default()).fetch(request).await.unwrap();
     let warning = answer.headers.get("x-rialto-guardrail").map(|value| value.to_str().unwrap().to_owned());
     let mut told = Told {
         http: answer.status.as_u16(),
