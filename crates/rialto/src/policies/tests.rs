@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rialto_console::office::{PolicyScope, SharedPolicies};
+use rialto_console::host::{PolicyScope, SharedPolicies};
 use rialto_model::store::Nowhere;
 
 use super::*;
