@@ -209,7 +209,7 @@ const scenarios = {
       [given.other, /card|JSON/i],
     ]) {
       const dialog = await person.register(address);
-      await dialog.locator('.said.bad').filter({ hasText: why }).waitFor();
+      await dialog.locator('.notice.bad').filter({ hasText: why }).waitFor();
       assert.equal(await dialog.getByLabel('Address').inputValue(), address);
       await page.keyboard.press('Escape');
     }
@@ -219,14 +219,14 @@ const scenarios = {
     assert.equal(await call('desk.echo'), 403, 'it is external');
     await page.locator('#level').selectOption('trusted');
     await page.getByRole('button', { name: 'Change' }).click();
-    await person.see('the next call goes by it');
+    await person.see('The trust level was changed');
     assert.equal(await call('desk.echo'), 200, 'the next call sees it');
     await page.getByRole('button', { name: 'Refresh' }).click();
-    await person.see('The card was fetched again and is as it was.');
+    await person.see('The card is unchanged.');
     await page.getByRole('link', { name: 'Agents', exact: true }).click();
     await person.arrive('Agents');
     await page.getByRole('searchbox').fill('nothing like it');
-    await person.see('No agent fits.');
+    await person.see('No agents match.');
     await page.getByRole('searchbox').fill('DESK');
     await page.getByRole('link', { name: 'Desk', exact: true }).waitFor();
     await page.getByRole('link', { name: 'Remove desk' }).click();
@@ -250,16 +250,16 @@ const scenarios = {
     const dialog = page.locator('dialog#over');
     await dialog.getByText('Arguments as JSON instead').click();
     await dialog.getByLabel('Arguments as JSON', { exact: true }).fill('{');
-    await dialog.getByRole('button', { name: 'Call it' }).click();
-    await dialog.locator('.said.bad').filter({ hasText: 'not JSON' }).waitFor();
+    await dialog.getByRole('button', { name: 'Call', exact: true }).click();
+    await dialog.locator('.notice.bad').filter({ hasText: 'not JSON' }).waitFor();
     await dialog.getByLabel('Arguments as JSON', { exact: true }).fill('');
     await dialog.getByLabel(/^name/).fill('Ann <b>');
-    await dialog.getByRole('button', { name: 'Call it' }).click();
+    await dialog.getByRole('button', { name: 'Call', exact: true }).click();
     await person.see('hello Ann <b>');
     await page.locator('.state.good').filter({ hasText: 'completed' }).waitFor();
     await person.open('/agents/desk/try/ask');
     await page.getByLabel('Message').fill('paint');
-    await page.getByRole('button', { name: 'Call it' }).click();
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
     await page.getByLabel('Your answer').waitFor();
     await person.see('which colour?');
     await page.getByLabel('Your answer').fill('red');
@@ -268,19 +268,19 @@ const scenarios = {
     await person.see('Your message was sent.');
     await person.see('you chose red');
     await page.locator('main[data-over]').waitFor();
-    // What came in, what was decided and what went out, each in its column.
-    await page.locator('.sides').getByText('permitted').waitFor();
-    await page.locator('.lanes td[data-label=agent]').filter({ hasText: 'which colour?' }).waitFor();
-    await page.locator('.lanes td[data-label=caller]').filter({ hasText: 'red' }).first().waitFor();
+    // The request, the decision and the upstream call, each in its column.
+    await page.locator('.sides').getByText('allowed').waitFor();
+    await page.locator('.timeline td[data-label=agent]').filter({ hasText: 'which colour?' }).waitFor();
+    await page.locator('.timeline td[data-label=caller]').filter({ hasText: 'red' }).first().waitFor();
     await person.open(below(page));
     await person.shot('task', true);
-    await page.locator('.lanes summary').first().click();
-    await page.locator('.lanes details[open] pre').first().filter({ hasText: 'desk.ask' }).waitFor();
+    await page.locator('.timeline summary').first().click();
+    await page.locator('.timeline details[open] pre').first().filter({ hasText: 'desk.ask' }).waitFor();
     await person.checkAll(below(page), 'a task that is over');
     await person.open('/agents/desk/try/slow');
     await page.getByText('Arguments as JSON instead').click();
     await page.getByLabel('Arguments as JSON', { exact: true }).fill('{"ms": 60000}');
-    await page.getByRole('button', { name: 'Call it' }).click();
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
     // The form has a link of that name too, which leads back to the agent.
     await person.arrive('Task');
     await page.getByRole('link', { name: 'Cancel' }).click();
@@ -304,7 +304,7 @@ const scenarios = {
     const dialog = page.locator('dialog#over');
     await dialog.getByText('Arguments as JSON instead').click();
     await dialog.getByLabel('Arguments as JSON', { exact: true }).fill('{"steps": 80}');
-    await dialog.getByRole('button', { name: 'Call it' }).click();
+    await dialog.getByRole('button', { name: 'Call', exact: true }).click();
     await person.arrive('Task');
     // A part is seen before the end: both are asked at once, for the next moment it may be over.
     await page.waitForFunction(() => document.querySelector('main:not([data-over]) [data-region=result]')?.textContent.includes('1 2 '));
@@ -407,42 +407,42 @@ const scenarios = {
     const { page } = person;
     await person.signIn();
     await person.open('/tools');
-    await person.see('Nothing is deployed yet');
-    await page.getByRole('link', { name: 'Deploy the first one' }).click();
-    await person.arrive('Deploy a server or a function');
-    await page.getByLabel('What it is').selectOption('function');
+    await person.see('No tools yet');
+    await page.getByRole('link', { name: 'Add a server or function' }).click();
+    await person.arrive('Add an MCP server or function');
+    await page.getByLabel('Type').selectOption('function');
     await page.getByLabel('Name').fill('parrot');
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.locator('.said.bad').filter({ hasText: 'url' }).waitFor();
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.locator('.notice.bad').filter({ hasText: 'url' }).waitFor();
     assert.equal(await page.getByLabel('Name').inputValue(), 'parrot', 'it is filled in as it was');
     await page.getByLabel('Address').fill('http://127.0.0.1:9/');
-    await page.getByLabel('What it is').selectOption('mcp');
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.locator('.said.bad').filter({ hasText: 'could not be reached' }).waitFor();
-    await page.getByLabel('What it is').selectOption('function');
+    await page.getByLabel('Type').selectOption('mcp');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.locator('.notice.bad').filter({ hasText: 'could not be reached' }).waitFor();
+    await page.getByLabel('Type').selectOption('function');
     await page.getByLabel('Address').fill('');
     await page.getByLabel(/^Or a command/).fill('cat');
-    await page.getByText('For a function').click();
-    await page.getByLabel('What it does').fill('Says the same <b>again');
-    await page.getByLabel('JSON Schema of its arguments').fill('{');
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.locator('.said.bad').filter({ hasText: 'input_schema: this is not JSON' }).waitFor();
-    await page.getByLabel('JSON Schema of its arguments').fill('{"type": "object", "properties": {"word": {"type": "string"}}}');
+    await page.getByText('Function options').click();
+    await page.getByLabel('Description').fill('Says the same <b>again');
+    await page.getByLabel('Input schema').fill('{');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.locator('.notice.bad').filter({ hasText: 'input_schema: this is not JSON' }).waitFor();
+    await page.getByLabel('Input schema').fill('{"type": "object", "properties": {"word": {"type": "string"}}}');
     await person.check('the form of a deployment that was refused');
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await person.see('It is deployed');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await person.see('Successfully added.');
     await person.see('Says the same <b>again');
     await person.checkAll('/tools');
     await page.getByRole('button', { name: 'Refresh parrot' }).click();
-    await person.see('It was asked again');
+    await person.see('The tool list was refreshed.');
     await page.getByRole('link', { name: 'Try parrot' }).click();
     await page.locator('dialog#over').getByLabel(/^word/).fill('lora');
-    await page.locator('dialog#over').getByRole('button', { name: 'Call it' }).click();
+    await page.locator('dialog#over').getByRole('button', { name: 'Call', exact: true }).click();
     await page.locator('[data-region=result]').filter({ hasText: 'lora' }).waitFor();
     await person.open('/tools');
-    await page.getByRole('link', { name: 'Take back parrot' }).click();
-    await page.locator('dialog#over').getByRole('button', { name: 'Take it back' }).click();
-    await person.see('Nothing is deployed yet');
+    await page.getByRole('link', { name: 'Remove parrot' }).click();
+    await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
+    await person.see('No tools yet');
   },
 
   /** Policies: checked while they are written, tried out, in force at once; the trail; tokens. */
@@ -458,28 +458,28 @@ const scenarios = {
     const text = '@id("no-desk") forbid (principal, action == Action::"a2a_invoke", resource);';
     await page.getByLabel('Policies', { exact: true }).fill(text);
     await page.locator('#problems.good').waitFor();
-    await page.locator('[data-region=checked]').filter({ hasText: 'no longer' }).filter({ hasText: 'desk.echo' }).waitFor();
+    await page.locator('[data-region=checked]').filter({ hasText: 'Denied' }).filter({ hasText: 'desk.echo' }).waitFor();
     await person.check('a policy that would change something');
     assert.equal(await call('desk.echo'), 200);
     await page.getByRole('button', { name: 'Save' }).click();
-    await person.see('The policy is saved and in force.');
+    await person.see('The policy is saved and active.');
     assert.equal(await call('desk.echo'), 403, 'the next call goes by it');
     await person.open('/policies/test');
     await page.getByLabel('Target').fill('desk.echo');
-    await page.locator('.said.bad').filter({ hasText: 'Refused' }).waitFor();
+    await page.locator('.notice.bad').filter({ hasText: 'Denied' }).waitFor();
     await person.shot('policies');
     await person.open('/policies');
     await page.getByRole('link', { name: 'Remove no-desk.cedar' }).click();
     await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
-    await person.see('It is removed.');
+    await person.see('Successfully removed.');
     assert.equal(await call('desk.echo'), 200);
     await page.locator('details').filter({ hasText: 'no-desk' }).first().locator('summary').click();
     await page.getByRole('button', { name: /^Restore version/ }).first().click();
-    await person.see('The policy is saved and in force.');
+    await person.see('The policy is saved and active.');
     assert.equal(await call('desk.echo'), 403, 'what was taken away can be had again');
     await person.open('/policies/no-desk.cedar/remove');
     await page.getByRole('button', { name: 'Remove' }).click();
-    await person.see('It is removed.');
+    await person.see('Successfully removed.');
     await person.open('/audit');
     await page.getByLabel('Outcome').selectOption('denied');
     await page.locator('tbody tr').filter({ hasText: 'denied' }).first().waitFor();
@@ -488,45 +488,45 @@ const scenarios = {
     await page.getByLabel('Agent', { exact: true }).fill('desk');
     await page.locator('tbody tr').filter({ hasText: 'desk.echo' }).filter({ hasText: 'completed' }).first().waitFor();
     await page.getByLabel('Caller').fill('nobody like that');
-    await person.see('No record fits.');
+    await person.see('No records match.');
     await page.getByLabel('Caller').fill('owner');
     await page.locator('tbody tr').filter({ hasText: 'owner' }).first().waitFor();
-    await page.getByLabel('Since: 2h, or a time').fill('soon');
-    await page.locator('[data-region=records] .said.bad').filter({ hasText: 'is no time' }).waitFor();
+    await page.getByLabel('Since (2h or a time)').fill('soon');
+    await page.locator('[data-region=records] .notice.bad').filter({ hasText: 'is not a time' }).waitFor();
     await person.open('/audit');
-    await page.getByRole('button', { name: 'Verify the trail' }).click();
-    await person.arrive('Verifying the trail');
-    await person.see('all as they were written');
+    await page.getByRole('button', { name: 'Verify audit log' }).click();
+    await person.arrive('Audit log verification');
+    await person.see('all valid');
     await person.check('the trail, verified');
     // One of the usual policies, and who may call what then.
     await person.open('/policies');
-    await page.getByLabel('What').selectOption('deny-skill');
-    await page.getByLabel('About').fill('desk.nothing');
-    await page.getByRole('button', { name: 'Write' }).click();
-    await page.locator('.said.bad').filter({ hasText: 'desk.nothing' }).waitFor();
-    await page.getByLabel('About').fill('desk.fail');
-    await page.getByLabel('For', { exact: true }).fill('carl');
-    await page.getByRole('button', { name: 'Write' }).click();
-    await person.see('The policy is saved and in force.');
+    await page.getByLabel('Template').selectOption('deny-skill');
+    await page.getByLabel('Target').fill('desk.nothing');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await page.locator('.notice.bad').filter({ hasText: 'desk.nothing' }).waitFor();
+    await page.getByLabel('Target').fill('desk.fail');
+    await page.getByLabel('Caller', { exact: true }).fill('carl');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await person.see('The policy is saved and active.');
     await person.open('/policies/matrix?callers=owner,carl');
-    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: /may\s*no/ }).waitFor();
-    await page.getByLabel('Callers, with commas between them').fill('carl');
-    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: 'no' }).filter({ hasNotText: 'may' }).waitFor();
+    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: /Allowed\s*Denied/ }).waitFor();
+    await page.getByLabel('Callers, separated by commas').fill('carl');
+    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: 'Denied' }).filter({ hasNotText: 'Allowed' }).waitFor();
     await person.open('/guardrails');
     await page.locator('textarea').first().fill('write to ann@example.com');
     await page.locator('input[name=check][value=pii]').check();
-    await page.getByRole('button', { name: /Test|Look|Try/ }).first().click();
-    await person.see('the verdict is');
+    await page.getByRole('button', { name: 'Test', exact: true }).click();
+    await person.see('verdict:');
     await person.check('what guardrails found');
     await person.open('/tokens');
     await page.getByLabel('Caller').fill('carl');
-    await page.getByRole('button', { name: 'Make' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     const token = await page.locator('#fresh-token').innerText();
     const ask = () => fetch(`${given.url}/api/v1/agents`, { headers: { authorization: `Bearer ${token}` } });
     assert.equal((await ask()).status, 200);
     await page.locator('tr').filter({ hasText: 'carl' }).getByRole('link', { name: /^Revoke/ }).click();
     await page.locator('dialog#over').getByRole('button', { name: 'Revoke' }).click();
-    await person.see('lets nobody in any more');
+    await person.see('The token is revoked.');
     assert.equal((await ask()).status, 401);
   },
 
@@ -535,7 +535,7 @@ const scenarios = {
     const { page } = person;
     await person.signIn();
     await person.open('/approvals');
-    await person.see('Nothing waits');
+    await person.see('No pending approvals');
     await person.check('approvals where nothing waits');
     await call('desk.echo', { pay: 'ACME Ltd', amount: 120 }, given.guest);
     await page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -548,10 +548,10 @@ const scenarios = {
     assert.deepEqual(await page.getByLabel(/^Reason/).evaluateAll((all) => all.map((it) => it.value).sort()), ['', 'the invoice fits']);
     assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Approve');
     await page.locator('.ask').filter({ hasText: 'Another' }).getByRole('button', { name: 'Deny' }).click();
-    await person.see('It is denied.');
+    await person.see('The call is denied.');
     await page.getByLabel(/^Reason/).fill('the invoice fits');
     await page.getByRole('button', { name: 'Approve' }).click();
-    await person.see('It is approved, and goes on.');
+    await person.see('The call is approved and continues.');
     await page.locator('tbody tr').filter({ hasText: 'the invoice fits' }).filter({ hasText: 'approved' }).waitFor();
     await page.locator('.badge').waitFor({ state: 'detached' });
     await call('desk.echo', { pay: 'Nobody', amount: 9_000 }, given.guest);
@@ -564,7 +564,7 @@ const scenarios = {
     await person.check('a task that waits for approval');
     await page.getByLabel(/^Reason/).fill('who is that?');
     await page.getByRole('button', { name: 'Deny' }).click();
-    await person.see('It is denied.');
+    await person.see('The call is denied.');
     await page.locator('.state.bad').filter({ hasText: 'failed' }).waitFor();
     await person.see('who is that?');
     await page.getByRole('button', { name: 'Deny' }).waitFor({ state: 'detached' });
@@ -586,7 +586,7 @@ const scenarios = {
     await page.locator('.graph [data-node=greet]').waitFor();
     await page.getByLabel('Status').selectOption('active');
     await page.getByRole('button', { name: 'Save' }).click();
-    await person.see('The workflow is kept.');
+    await person.see('The workflow is saved.');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await person.arrive('Run of hello');
     await page.locator('main[data-over]').waitFor();
@@ -595,10 +595,10 @@ const scenarios = {
     await person.open('/workflows/hello');
     await page.locator('#status').selectOption('archived');
     await page.getByRole('button', { name: 'Change' }).click();
-    await person.see('it runs no more.');
+    await person.see('The workflow is archived.');
     await page.getByRole('link', { name: 'Remove' }).click();
     await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
-    await person.see('It is removed.');
+    await person.see('Successfully removed.');
     await person.open('/workflows');
     await person.check('workflows');
     await page.getByRole('link', { name: 'deploy', exact: true }).click();
@@ -606,7 +606,7 @@ const scenarios = {
     await person.check('a workflow');
     await page.getByLabel(/^What/).fill('the shop');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await person.see('The run has begun.');
+    await person.see('The run has started.');
     await person.arrive('Run of deploy');
     await person.node('look', 'running');
     await person.node('check', 'completed');
@@ -623,16 +623,16 @@ const scenarios = {
     await page.locator('#node-check[open]').filter({ hasText: 'hello the shop' }).waitFor();
     await page.waitForURL(/#node-check$/);
     await page.getByRole('button', { name: 'Approve' }).click();
-    await person.see('It is approved, and goes on.');
+    await person.see('The call is approved and continues.');
     await person.node('deploy', 'completed');
     await page.locator('main[data-over]').waitFor();
     await page.locator('[data-region=result]').filter({ hasText: 'the shop' }).waitFor();
-    await page.getByRole('link', { name: 'As a task' }).click();
+    await page.getByRole('link', { name: 'View as task' }).click();
     await person.arrive('Task');
-    await page.getByRole('link', { name: 'As a run' }).click();
+    await page.getByRole('link', { name: 'View as run' }).click();
     await person.arrive('Run of deploy');
     await page.locator('#node-look summary').click();
-    await page.locator('#node-look').getByRole('link', { name: 'Its task' }).click();
+    await page.locator('#node-look').getByRole('link', { name: 'Task of this step' }).click();
     await person.arrive('Task');
   },
 
@@ -648,12 +648,12 @@ const scenarios = {
     const run = below(page);
     await page.goto(`${given.other}/factory${run}`);
     await page.getByRole('button', { name: 'Resume' }).click();
-    await person.see('The run goes on.');
+    await person.see('The run was resumed.');
     await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
     await fetch(`${given.agent}/enough`, { method: 'POST' });
     await person.node('may', 'held');
     await page.getByRole('button', { name: 'Approve' }).click();
-    await person.see('It is approved, and goes on.');
+    await person.see('The call is approved and continues.');
     await person.node('deploy', 'completed');
     await page.locator('main[data-over] [data-region=result]').filter({ hasText: 'the shop' }).waitFor();
     const { steps } = await api(run);
@@ -693,9 +693,9 @@ const scenarios = {
     await page.keyboard.press('Enter');
     await person.focus('main');
     await page.keyboard.press('?');
-    await page.getByRole('heading', { name: 'Keys' }).waitFor();
+    await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
-    await page.getByRole('heading', { name: 'Keys' }).waitFor({ state: 'hidden' });
+    await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor({ state: 'hidden' });
     await person.go('a', 'Agents');
     await page.keyboard.press('/');
     await person.focus('q');
@@ -711,7 +711,7 @@ const scenarios = {
     await person.focus('url');
     await page.keyboard.type('http://127.0.0.1:9');
     await page.keyboard.press('Enter');
-    await page.locator('dialog#over .said.bad').waitFor();
+    await page.locator('dialog#over .notice.bad').waitFor();
     await page.keyboard.press('Escape');
     // The main jobs: a skill is tried and its question answered, a workflow is written.
     await person.open('/agents/desk');
@@ -721,7 +721,7 @@ const scenarios = {
     await page.getByLabel('Message').focus();
     await page.keyboard.type('paint');
     await page.keyboard.press('Tab');
-    while (await focused() !== 'Call it') await page.keyboard.press('Tab');
+    while (await focused() !== 'Call') await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByLabel('Your answer').waitFor();
     await page.getByLabel('Your answer').focus();
@@ -740,9 +740,9 @@ const scenarios = {
     await page.locator('#problems.good').waitFor();
     while (await focused() !== 'Save') await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await person.see('The workflow is kept.');
+    await person.see('The workflow is saved.');
     const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
-    await page.getByRole('button', { name: 'Light or dark' }).focus();
+    await page.getByRole('button', { name: 'Theme' }).focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => document.documentElement.dataset.theme === 'dark');
     await page.reload();
@@ -808,7 +808,7 @@ const scenarios = {
     assert.ok(policies.some((it) => it.name === 'nobody-deletes.cedar' && it.org === 'default'), JSON.stringify(policies));
     await person.open('/tokens');
     await page.getByLabel('Caller').fill('ann');
-    await page.getByRole('button', { name: 'Make' }).click();
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
     const token = await page.locator('#fresh-token').textContent();
     assert.equal(await call('desk.echo', {}, token.trim()), 200);
   },
@@ -848,37 +848,37 @@ const scenarios = {
     await person.arrive('Register an agent');
     await page.getByLabel('Address').fill('http://127.0.0.1:9');
     await page.getByRole('button', { name: 'Register' }).click();
-    await page.locator('.said.bad').waitFor();
+    await page.locator('.notice.bad').waitFor();
     await page.getByLabel('Address').fill(given.agent);
     await page.getByRole('button', { name: 'Register' }).click();
     await person.see('The agent is registered.');
     await page.locator('#level').selectOption('trusted');
     await page.getByRole('button', { name: 'Change' }).click();
-    await person.see('the next call goes by it');
+    await person.see('The trust level was changed');
     await page.getByRole('link', { name: 'Try echo' }).click();
     await person.arrive('Try echo');
     await page.getByLabel('Message').fill('hi');
-    await page.getByRole('button', { name: 'Call it' }).click();
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
     await person.arrive('Task');
-    await page.locator('.sides').getByText('permitted').waitFor();
+    await page.locator('.sides').getByText('allowed').waitFor();
     await person.open('/new-workflow');
     await page.getByLabel('Definition, as YAML or JSON').fill('nodes: { a: { type: nothing } }');
     await page.getByRole('button', { name: 'Check' }).click();
     await page.locator('#problems.bad').filter({ hasText: 'line 1' }).waitFor();
     await page.getByLabel('Definition, as YAML or JSON').fill('name: plain\nnodes: { a: { type: set, value: 1 } }');
     await page.getByRole('button', { name: 'Save' }).click();
-    await person.see('The workflow is kept.');
+    await person.see('The workflow is saved.');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await person.arrive('Run of plain');
     await person.open('/workflows/plain');
     await page.getByRole('link', { name: 'Remove' }).click();
     await person.arrive('Remove plain?');
     await page.getByRole('button', { name: 'Remove' }).click();
-    await person.see('It is removed.');
+    await person.see('Successfully removed.');
     await person.open('/deploy');
     await page.getByLabel('Name').fill('nothing');
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.locator('.said.bad').waitFor();
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await page.locator('.notice.bad').waitFor();
     await person.open('/policies/new');
     await page.getByLabel('Name').fill('mine');
     await page.getByLabel('Policies', { exact: true }).fill('permit (');
@@ -888,12 +888,12 @@ const scenarios = {
       assert.equal((await person.open(path)).status(), 200, path);
       await page.locator('h1').waitFor();
     }
-    await page.getByRole('button', { name: 'Light or dark' }).click();
+    await page.getByRole('button', { name: 'Theme' }).click();
     await page.locator('html[data-theme=dark] h1').waitFor();
     await person.open('/agents');
-    await page.getByLabel('Pick desk').check();
+    await page.getByLabel('Select desk').check();
     await page.getByRole('button', { name: 'Refresh all 1' }).click();
-    await person.see('All cards were fetched again.');
+    await person.see('All agents were refreshed.');
     await page.getByRole('link', { name: 'Remove desk' }).click();
     await person.arrive('Remove Desk?');
     await page.getByRole('button', { name: 'Remove' }).click();
@@ -913,7 +913,7 @@ const scenarios = {
       return [Number(word), 'no'];
     });
     for (const [address, ...why] of [
-      [await nobody(), /could not be reached/, /see that it runs/],
+      [await nobody(), /could not be reached/, /check that it is running/],
       [`${there.url}/404`, /HTTP status 404/, /well-known/, /[Cc]ard path|card-path/],
       [`${there.url}/401`, /HTTP status 401/, /[Ss]ecret/],
       [`${there.url}/403`, /HTTP status 403/, /[Ss]ecret/],
@@ -924,7 +924,7 @@ const scenarios = {
       ['not an address', /address/i],
     ]) {
       const dialog = await person.register(address);
-      for (const words of why) await dialog.locator('.said.bad').filter({ hasText: words }).waitFor();
+      for (const words of why) await dialog.locator('.notice.bad').filter({ hasText: words }).waitFor();
       assert.equal(await dialog.getByLabel('Address').inputValue(), address);
       await person.check(`the form after ${address}`);
       await page.keyboard.press('Escape');
@@ -938,12 +938,12 @@ const scenarios = {
     await person.signIn();
     await person.open('/agents');
     const dialog = await person.register(given.agent);
-    for (const words of [/rialto agents add/, /allow_private_over_api/]) await dialog.locator('.said.bad').filter({ hasText: words }).waitFor();
+    for (const words of [/rialto agents add/, /allow_private_over_api/]) await dialog.locator('.notice.bad').filter({ hasText: words }).waitFor();
     await person.open('/deploy');
     await person.page.getByLabel('Name').fill('parrot');
     await person.page.getByLabel('Address').fill(`${given.agent}/mcp`);
-    await person.page.getByRole('button', { name: 'Deploy' }).click();
-    await person.page.locator('.said.bad').filter({ hasText: /rialto tools add/ }).filter({ hasText: /allow_private_over_api/ }).waitFor();
+    await person.page.getByRole('button', { name: 'Add', exact: true }).click();
+    await person.page.locator('.notice.bad').filter({ hasText: /rialto tools add/ }).filter({ hasText: /allow_private_over_api/ }).waitFor();
   },
 
   /** What somebody does on a live page is not undone by what comes in; a page knows when it is alone. */
@@ -1040,14 +1040,14 @@ const scenarios = {
     }
     // A card that waits, as the program left it.
     await person.checkAll('/agents/desk', 'a card that waits');
-    await person.see('A changed card waits for approval');
+    await person.see('Card change waiting for approval');
     await page.getByRole('button', { name: 'Approve the new card' }).click();
     await person.see('The new card is in use.');
     await page.locator('.skill').filter({ hasText: 'desk.fresh' }).waitFor();
     assert.equal(await call('reviewer.echo'), 403);
     await person.open('/audit?outcome=denied');
     await page.locator('tbody tr td:last-child a').first().click();
-    await person.arrive('Refused call');
+    await person.arrive('Denied call');
     await person.checkAll(below(page), 'a refused call');
     const { runId } = await api('/workflows/deploy/runs?wait=false', { what: 'the shop' });
     const { tokens } = await api('/tokens');
@@ -1056,7 +1056,7 @@ const scenarios = {
     }
     await person.open(`/runs/${runId}/cancel`);
     await page.getByRole('button', { name: 'Cancel the run' }).click();
-    await person.see('The run is called off.');
+    await person.see('The run is canceled.');
     // Whoever may not administer is told so where that is, and kept out of nothing else.
     await page.getByRole('button', { name: 'Sign out' }).click();
     await person.arrive('Sign in to Rialto');
@@ -1077,20 +1077,20 @@ const scenarios = {
     for (let n = 0; n < 25; n += 1) await api('/agents', { url: `${there.url}/${n}`, trust: 'trusted' });
     await person.open('/agents');
     await person.see('25 agents');
-    await page.getByLabel('Pick agent_3', { exact: true }).check();
-    await page.getByLabel('Pick agent_4', { exact: true }).check();
-    await page.getByRole('button', { name: 'Refresh 2 picked' }).click();
-    await person.see('All cards were fetched again.');
-    await page.getByLabel('Pick all').check();
-    await page.getByRole('button', { name: 'Refresh 25 picked' }).waitFor();
-    await page.getByLabel('Pick all').uncheck();
+    await page.getByLabel('Select agent_3', { exact: true }).check();
+    await page.getByLabel('Select agent_4', { exact: true }).check();
+    await page.getByRole('button', { name: 'Refresh 2 selected' }).click();
+    await person.see('All agents were refreshed.');
+    await page.getByLabel('Select all').check();
+    await page.getByRole('button', { name: 'Refresh 25 selected' }).waitFor();
+    await page.getByLabel('Select all').uncheck();
     await page.getByRole('button', { name: 'Refresh all 25' }).click();
-    await person.arrive('Fetching cards');
+    await person.arrive('Refreshing agents');
     await person.see('25 of 25 agents, done');
     await person.check('many cards, fetched');
     await person.open('/agents?q=agent_1');
-    await page.getByRole('button', { name: 'Refresh these 11' }).click();
-    await person.see('All cards were fetched again.');
+    await page.getByRole('button', { name: 'Refresh 11 matching' }).click();
+    await person.see('All agents were refreshed.');
     // What was searched for stays.
     await page.waitForURL(/q=agent_1.*done=/);
     there.close();

@@ -148,7 +148,7 @@ pub struct CircuitBreakerRow {
     pub until: Option<Timestamp>,
     /// Number of failed calls in the present time window, while it is closed.
     pub recent_failures: u32,
-    /// How often it has opened in this process.
+    /// Number of times it has opened in this process.
     pub opened: u64,
     /// Message of the last failure.
     pub reason: Option<String>,

@@ -28,7 +28,7 @@ pub struct ApprovalRow {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionReason {
-    /// The reason, for the caller and the audit trail.
+    /// Reason, for the caller and the audit log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Audit trail and costs.
+//! Audit log and costs.
 
 use rialto_model::{
     cost::CostSum,
@@ -17,7 +17,7 @@ pub struct AuditPage {
     pub next: Option<u64>,
 }
 
-/// Record of the audit trail.
+/// Record of the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRecord {
     /// Number of the record.
@@ -35,7 +35,7 @@ pub struct MissedRecords {
     pub missed: u64,
 }
 
-/// Result of a verification of the audit trail.
+/// Result of a verification of the audit log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AuditVerification {
     /// Whether every record is as it was written.
@@ -52,7 +52,7 @@ pub struct AuditVerification {
     /// Number of the first record that is not sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<u64>,
-    /// What is wrong with it.
+    /// Description of the error in that record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

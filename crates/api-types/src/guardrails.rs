@@ -1,12 +1,13 @@
-//! Guardrails: those in force, and what they find in a text.
+//! Guardrails: the active ones, and tests of them.
 
 use rialto_model::json::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Guardrails in force.
+/// Active guardrails.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ActiveGuardrails {
+#[schemars(rename = "ActiveGuardrails")]
+pub struct GuardrailSettings {
     /// Section `[guardrails]` of the configuration, as far as it applies to the caller's org.
     #[schemars(extend("type" = "object"))]
     pub guardrails: Json,
@@ -14,17 +15,18 @@ pub struct ActiveGuardrails {
 
 /// Result of a guardrail test.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "GuardrailReport")]
 #[serde(rename_all = "camelCase")]
-pub struct GuardrailReport {
+pub struct GuardrailTestResult {
     /// Action that would be taken on the message.
     pub verdict: GuardrailVerdict,
     /// Findings, in the order of their places.
     pub findings: Vec<GuardrailFinding>,
     /// Message with every finding replaced that can be.
     pub redacted: String,
-    /// Number of model servers that would be asked too.
+    /// Number of model servers that would be called too.
     pub not_asked: usize,
-    /// Places of the guardrails in the configuration, if those in force were tested.
+    /// Paths of the tested guardrails in the configuration, if the active ones were tested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guardrails: Option<Vec<String>>,
 }
@@ -35,11 +37,11 @@ pub struct GuardrailReport {
 pub enum GuardrailVerdict {
     /// Nothing was found.
     Pass,
-    /// The message goes on, and the finding is logged.
+    /// The message passes, and the finding is logged.
     Log,
-    /// The message goes on with a warning.
+    /// The message passes with a warning.
     Warn,
-    /// The message goes on without what was found.
+    /// The message passes with its findings redacted.
     Redact,
     /// The message is blocked.
     Block,
@@ -131,17 +133,17 @@ pub struct GuardrailTest {
     /// Direction; `input` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<GuardrailTarget>,
-    /// Checks to test in place of those in force.
+    /// Checks to test in place of the active guardrails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<Vec<String>>,
-    /// Guardrail to test in place of those in force, as in the section `[guardrails]`.
+    /// Guardrail to test in place of the active ones, as in the section `[guardrails]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("type" = ["object", "null"]))]
     pub guardrail: Option<Json>,
     /// Action when one of `checks` finds something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<GuardrailAction>,
-    /// Whether the default checks are tested if nothing is in force.
+    /// Whether the default checks are tested if no guardrail is active.
     #[serde(default)]
     pub or_usual: bool,
 }

@@ -45,7 +45,7 @@ pub struct ProjectOverview {
     pub tools: usize,
     /// Number of the caller's tasks that wait for an answer.
     pub waiting: usize,
-    /// Calls of the last hour; null if the caller may not read the audit trail.
+    /// Calls of the last hour; null without permission to read the audit log.
     pub calls: Option<RecentCalls>,
 }
 
@@ -58,7 +58,7 @@ pub struct AgentCounts {
     pub healthy: usize,
     /// Degraded and unreachable agents.
     pub unwell: usize,
-    /// External agents, whose skills need a permit.
+    /// External agents, whose skills need a policy.
     pub external: usize,
 }
 

@@ -140,7 +140,7 @@ pub struct PolicyProblem {
     pub help: Option<String>,
 }
 
-/// Effect of a policy text on decisions, if it were in force.
+/// Preview of the decisions that a policy text would change.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyPreview {
     /// Decisions that would change.
@@ -248,9 +248,9 @@ pub struct PolicyHistory<Version = PolicyTextVersion> {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PolicyTextVersion {
-    /// Text that was kept in a file.
+    /// Text in a file.
     File(ReplacedPolicyFile),
-    /// Text that is kept in the store.
+    /// Text in the store.
     Stored(StoredPolicyText),
 }
 
@@ -308,7 +308,7 @@ pub struct PolicyRestoration {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(extend("required" = ["action"]))]
 pub struct PolicyQuestion {
-    /// Name of the caller, or the slug, id or URL of an agent; by default the caller that asks.
+    /// Name of the caller, or the slug, id or URL of an agent; by default the caller of this request.
     pub caller: String,
     /// Kind of the caller; `user` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -340,14 +340,14 @@ pub struct NewPolicy {
     /// Role that it applies to: `owner`, or empty for all callers.
     #[schemars(extend("enum" = ["", "owner"]))]
     pub role: String,
-    /// Place where it is kept, by default the usual one.
+    /// Place to keep it in, by default that of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shelf: Option<PolicyPlace>,
     /// Whether it applies to all orgs; for the server's owner.
     pub all_orgs: bool,
 }
 
-/// Place where policies are kept.
+/// Place of policy texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyPlace {

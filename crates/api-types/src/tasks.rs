@@ -120,7 +120,7 @@ pub struct AcceptedReply {
     pub task_id: TaskId,
 }
 
-/// Push notifications that were given up, newest first.
+/// Push notifications that could not be delivered, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "UndeliveredPushes")]
 pub struct UndeliveredPushes<Row = UndeliveredPush> {
@@ -128,7 +128,7 @@ pub struct UndeliveredPushes<Row = UndeliveredPush> {
     pub undelivered: Vec<Row>,
 }
 
-/// Push notification that was given up.
+/// Push notification that could not be delivered.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndeliveredPush {
@@ -150,7 +150,7 @@ pub struct UndeliveredPush {
     pub created_at: Timestamp,
 }
 
-/// One call from both sides, after the fact.
+/// Request, decision, upstream call and timeline of a call.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CallInspection {
@@ -160,7 +160,7 @@ pub struct CallInspection {
     pub state: Option<TaskState>,
     /// Request of the caller.
     pub came_in: CallerRequest,
-    /// Decision of the policies, if it is on record.
+    /// Decision of the policies, if it is recorded.
     pub decision: Option<RecordedDecision>,
     /// Request to the agent.
     pub went_out: UpstreamRequest,
@@ -246,7 +246,7 @@ pub struct TimelineEntry {
     pub who: TimelineActor,
     /// Event in a few words.
     pub what: String,
-    /// Event as it is on record.
+    /// Raw event.
     #[schemars(extend("type" = "object"))]
     pub record: Json,
 }

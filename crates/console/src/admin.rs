@@ -1,46 +1,46 @@
-//! What can be administered. Every operation asks for its own permission, and answers what pages and programs show alike.
+//! Administrative operations. Each checks its own permission and returns what pages and the API present.
 
+pub mod agent_scores;
 pub mod agents;
 pub mod approvals;
 pub mod audit;
-pub mod calling;
+pub mod calls;
 pub mod costs;
-pub mod definitions;
 pub mod dispatches;
-pub mod flows;
 pub mod guardrails;
-pub mod inspect;
+pub mod inspection;
 pub mod nodes;
-pub mod orgs;
 pub mod overview;
 pub mod policies;
-pub mod refreshing;
+pub mod policy_preview;
+pub mod refresh_job;
 pub mod runs;
 pub mod secrets;
 pub mod sessions;
-pub mod standings;
 pub mod tasks;
+pub mod tenants;
 pub mod tokens;
 pub mod tools;
 pub mod traffic;
-pub mod verifying;
+pub mod verify_job;
 pub mod webhooks;
-pub mod what_if;
+pub mod workflow_drafts;
+pub mod workflows;
 
-/// How many rows a page has when nobody says, and at most.
-pub(crate) const USUAL: usize = 50;
-pub(crate) const MOST: usize = 500;
+/// Default and maximum number of rows of a page.
+pub(crate) const DEFAULT_PAGE_ROWS: usize = 50;
+pub(crate) const MAX_PAGE_ROWS: usize = 500;
 
-/// The size of a page that was asked for.
-pub(crate) fn page_size(asked: Option<usize>) -> usize {
-    match asked {
-        None | Some(0) => USUAL,
-        Some(asked) => asked.min(MOST),
+/// Number of rows of a page, from the requested number.
+pub(crate) fn page_size(requested: Option<usize>) -> usize {
+    match requested {
+        None | Some(0) => DEFAULT_PAGE_ROWS,
+        Some(requested) => requested.min(MAX_PAGE_ROWS),
     }
 }
 
-/// Makes a page of what was found when one row more than a page has was looked for; answers where the next one begins.
-pub(crate) fn cut<T, C>(found: &mut Vec<T>, limit: usize, place: impl Fn(&T) -> C) -> Option<C> {
+/// Truncates rows that were read with one more than the page holds. Returns the cursor of the next page.
+pub(crate) fn truncate_page<T, C>(found: &mut Vec<T>, limit: usize, place: impl Fn(&T) -> C) -> Option<C> {
     let has_more = found.len() > limit;
     found.truncate(limit);
     found.last().filter(|_| has_more).map(place)

@@ -1,26 +1,29 @@
-//! `/api/v1`: everything that can be administered, for programs.
+//! Administration API, `/api/v1`.
 //!
-//! There is one table of routes ([`routes`]). The router is built from it, and so is the OpenAPI document, so that they cannot differ.
-//! Errors are problems of RFC 9457, lists come in pages with a cursor, and org and project are those of the address, as everywhere.
+//! Router and OpenAPI document are built from one table of routes ([`routes`]), so they cannot differ. Errors are problems of RFC 9457,
+//! lists have pages with a cursor, and org and project come from the path.
 
 mod agents;
 mod approvals;
-mod asking;
+mod audit;
 mod dispatches;
 mod events;
-mod flows;
 mod guardrails;
-mod keeping;
 mod nodes;
 mod openapi;
-mod orgs;
+mod overview;
 mod policies;
-mod records;
+mod request;
 mod response_schemas;
 mod routes;
 mod runs;
+mod secrets;
 mod tasks;
+mod tenants;
+mod tokens;
 mod tools;
+mod webhooks;
+mod workflows;
 
 use std::{convert::Infallible, sync::atomic::Ordering};
 
@@ -41,17 +44,17 @@ use rialto_model::{
 use serde::Serialize;
 use serde_json::json;
 
-use self::asking::Asking;
+use self::request::RouteRequest;
 pub use self::routes::{Route, routes};
 use crate::{
     Console,
-    operation::{Operation, detached},
+    operation::{AdminOperation, detached},
 };
 
-/// What does a route's work.
-pub(crate) type Handler = fn(Asking) -> BoxFuture<'static, Result<Response, Failure>>;
+/// Function that handles the requests of a route.
+pub(crate) type Handler = fn(RouteRequest) -> BoxFuture<'static, Result<Response, Failure>>;
 
-/// The parts of a path, by name.
+/// Path parameters by name.
 type Params = Vec<(String, String)>;
 
 pub(crate) fn router(console: &Console) -> Router {
@@ -64,11 +67,11 @@ pub(crate) fn router(console: &Console) -> Router {
         }
         router = router.route(path, here);
     }
-    let missing = any(|request: Request| async move { missing(request.uri().path()) });
+    let missing = any(|request: Request| async move { not_found(request.uri().path()) });
     router.route(API, missing.clone()).route("/api/v1/{*rest}", missing).with_state(console.clone())
 }
 
-/// The routes of each path, in their order.
+/// Routes of each path, in their order.
 fn by_path() -> Vec<(&'static str, Vec<&'static Route>)> {
     let mut paths: Vec<(&str, Vec<&Route>)> = Vec::new();
     for route in routes() {
@@ -80,15 +83,15 @@ fn by_path() -> Vec<(&'static str, Vec<&'static Route>)> {
     paths
 }
 
-/// What is said of a path that nobody answers at.
-fn missing(path: &str) -> Response {
-    let detail = format!("there is nothing at {path}; {API}/openapi.json lists every route");
+/// Response for an unknown path.
+fn not_found(path: &str) -> Response {
+    let detail = format!("there is no route {path}; {API}/openapi.json lists all routes");
     unknown_route(StatusCode::NOT_FOUND, &detail)
 }
 
-/// What is said of a method that a path does not take.
+/// Response for a method that a path does not support.
 async fn not_allowed(path: &'static str, methods: String) -> Response {
-    let detail = format!("{path} takes {methods}; {API}/openapi.json lists every route");
+    let detail = format!("{path} supports {methods}; {API}/openapi.json lists all routes");
     let mut response = unknown_route(StatusCode::METHOD_NOT_ALLOWED, &detail);
     if let Ok(methods) = HeaderValue::from_str(&methods) {
         response.headers_mut().insert(header::ALLOW, methods);
@@ -96,14 +99,14 @@ async fn not_allowed(path: &'static str, methods: String) -> Response {
     response
 }
 
-/// A problem of the address, which a client may know of a newer server: it can be told from one of what was asked for.
+/// Problem of an unknown route. Its title differs from other problems, so that clients of newer servers recognize it.
 fn unknown_route(status: StatusCode, detail: &str) -> Response {
     let body = json!({ "title": "unknown-route", "status": status.as_u16(), "detail": detail });
     let kind = HeaderValue::from_static("application/problem+json");
     (status, [(header::CONTENT_TYPE, kind)], body.to_string()).into_response()
 }
 
-/// The OpenAPI document of all routes.
+/// OpenAPI document of all routes.
 pub fn document() -> String {
     openapi::document("").to_string()
 }
@@ -117,20 +120,20 @@ fn method(route: &'static Route) -> MethodRouter<Console, Infallible> {
     };
     on(filter, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
         let params: Params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let answered = match route.operation() {
-            Some(verb) => administer(console, route, verb, params, request).await,
-            None => match Asking::read(console, route, params, request).await {
-                Ok(asking) => (route.handler)(asking).await,
+        let response = match route.operation() {
+            Some(verb) => handle_admin(console, route, verb, params, request).await,
+            None => match RouteRequest::read(console, route, params, request).await {
+                Ok(request) => (route.handler)(request).await,
                 Err(failure) => Err(failure),
             },
         };
-        answered.unwrap_or_else(|failure| problem::respond(&failure))
+        response.unwrap_or_else(|failure| problem::answer(&failure))
     })
 }
 
-/// Handles a request of an administrative route. One that cannot be read leaves a record like any other: who tried what. What was sent is
-/// not repeated there, because it may hold a secret.
-async fn administer(
+/// Handles a request of an administrative route. An unreadable request is recorded too, without its content, which may contain a
+/// secret.
+async fn handle_admin(
     console: Console,
     route: &'static Route,
     verb: &'static str,
@@ -139,24 +142,24 @@ async fn administer(
 ) -> Result<Response, Failure> {
     let caller = request.extensions().get::<Caller>().cloned();
     let object = params.first().map_or_else(|| route.path.to_owned(), |(_, value)| value.clone());
-    let (answered, is_unreadable) = match Asking::read(console.clone(), route, params, request).await {
-        Ok(asking) => {
-            let unreadable = asking.unreadable();
-            let answered = detached((route.handler)(asking)).await;
-            (answered, unreadable.load(Ordering::Relaxed))
+    let (result, is_unreadable) = match RouteRequest::read(console.clone(), route, params, request).await {
+        Ok(request) => {
+            let unreadable = request.unreadable();
+            let result = detached((route.handler)(request)).await;
+            (result, unreadable.load(Ordering::Relaxed))
         }
         Err(failure) => (Err(failure), true),
     };
-    if let Some(caller) = caller.filter(|_| is_unreadable && answered.is_err()) {
+    if let Some(caller) = caller.filter(|_| is_unreadable && result.is_err()) {
         let bad_input = Failure::new(Kind::Invalid, "bad input: the request could not be read");
-        // What is answered says what is wrong, also where the trail takes no record.
-        let _ = console.record::<()>(&caller, &Operation::new(verb, object), Err(bad_input)).await;
+        // The response describes the error, also if the audit log is unavailable.
+        let _ = console.record::<()>(&caller, &AdminOperation::new(verb, object), Err(bad_input)).await;
     }
-    answered
+    result
 }
 
-/// A value as an answer.
-fn told<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Response {
+/// JSON response with a status.
+fn json_response<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -164,10 +167,10 @@ fn told<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Response {
     (status, headers, Json::of(value).get().to_owned()).into_response()
 }
 
-fn good<T: Serialize + ?Sized>(value: &T) -> Result<Response, Failure> {
-    Ok(told(StatusCode::OK, value))
+fn ok_json<T: Serialize + ?Sized>(value: &T) -> Result<Response, Failure> {
+    Ok(json_response(StatusCode::OK, value))
 }
 
-fn done() -> Result<Response, Failure> {
+fn no_content() -> Result<Response, Failure> {
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,12 +1,12 @@
-//! What pages and API share: the engine, the store, the office, and who may do what.
+//! State shared by pages and API: engine, store, host and permission checks.
 
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
+use rialto_edge::{site::Site, streams::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
-use rialto_hooks::audit_feed::AuditFeed;
+use rialto_hooks::live::Live;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, Door},
@@ -21,145 +21,152 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    admin::{refreshing::Rounds, sessions::RefusedSignIns, verifying::Verifications},
+    admin::{refresh_job::RefreshJobs, sessions::RefusedSignIns, verify_job::VerifyJobs},
     api, assets,
-    changes::Changes,
-    office::Office,
+    change_feed::ChangeFeed,
+    host::ConsoleHost,
     pages,
 };
 
-/// What a console is made of.
-pub struct Parts {
-    /// Does the work.
+/// Dependencies and settings of a console.
+pub struct ConsoleDeps {
+    /// Engine that executes calls.
     pub engine: Engine,
-    /// Where everything is kept.
+    /// Store.
     pub store: Arc<dyn Store>,
-    /// Runs workflows.
+    /// Workflow runner.
     pub flows: Runner,
-    /// What only the program can do.
-    pub office: Arc<dyn Office>,
-    /// How this server is reached.
-    pub site: PublicUrl,
-    /// Whether callers have to sign in.
+    /// Operations of the program.
+    pub host: Arc<dyn ConsoleHost>,
+    /// Public address of the server.
+    pub site: Site,
+    /// Whether callers need a token.
     pub needs_token: bool,
-    /// Whether whoever asks works at this machine, and needs no policy.
-    pub at_machine: bool,
-    /// Whether agents that are registered here may have private addresses.
+    /// Whether the caller is the operator on this machine, who needs no policy.
+    pub is_local: bool,
+    /// Whether registered agents may have private addresses.
     pub allow_private: bool,
-    /// Whether secrets of this machine may be named here.
+    /// Whether secrets of this machine may be used.
     pub allow_secrets: bool,
-    /// The largest body, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
-    /// How many streams each caller may have open.
+    /// Limit of open streams for each caller.
     pub streams: StreamLimits,
-    /// Ends streams that would not end by themselves.
+    /// Token that ends open streams at shutdown.
     pub stop: CancellationToken,
 }
 
-/// The console. Cloning shares it.
+/// Administration pages and API. Clones share their state.
 #[derive(Clone)]
-pub struct Console(Arc<Inner>);
+pub struct Console(Arc<ConsoleInner>);
 
-struct Inner {
-    parts: Parts,
-    live: AuditFeed,
-    changes: Changes,
-    /// Who has many cards fetched again.
-    rounds: Rounds,
-    /// Who has the audit trail compared.
-    verifications: Verifications,
-    /// How many refused sign-ins were recorded lately.
+struct ConsoleInner {
+    deps: ConsoleDeps,
+    audit_feed: Live,
+    change_feed: ChangeFeed,
+    /// Background refreshes of cards.
+    refresh_jobs: RefreshJobs,
+    /// Background verifications of the audit log.
+    verify_jobs: VerifyJobs,
+    /// Counter of recorded sign-in failures.
     refused_sign_ins: RefusedSignIns,
 }
 
 // === impl Console ===
 
 impl Console {
-    /// Puts it together.
-    pub fn new(parts: Parts) -> Self {
-        let live = AuditFeed::new(Arc::clone(&parts.store));
-        let changes = Changes::new();
-        let (rounds, verifications) = (Rounds::default(), Verifications::default());
+    /// Creates a console.
+    pub fn new(deps: ConsoleDeps) -> Self {
+        let audit_feed = Live::new(Arc::clone(&deps.store));
+        let change_feed = ChangeFeed::new();
+        let (refresh_jobs, verify_jobs) = (RefreshJobs::default(), VerifyJobs::default());
         let refused_sign_ins = RefusedSignIns::default();
-        Self(Arc::new(Inner { parts, live, changes, rounds, verifications, refused_sign_ins }))
+        Self(Arc::new(ConsoleInner {
+            deps,
+            audit_feed,
+            change_feed,
+            refresh_jobs,
+            verify_jobs,
+            refused_sign_ins,
+        }))
     }
 
-    /// Its pages and its API. Requests must have come through the gate, which says who calls.
+    /// Router of the pages and the API. Requests must carry a caller, which admission adds.
     pub fn router(&self) -> Router {
         pages::router(self).merge(api::router(self)).merge(assets::router())
     }
 
-    /// Its API alone, for those who ask from inside the program. Requests must say who calls.
+    /// Router of the API alone, for requests inside the program. Requests must carry a caller.
     pub fn api(&self) -> Router {
         api::router(self)
     }
 
-    /// Paths that are shown before somebody has signed in.
+    /// Paths that need no session.
     pub fn before_sign_in() -> Vec<&'static str> {
-        [rialto_edge::session::SIGN_IN, assets::style(), assets::script()].to_vec()
+        [rialto_edge::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.parts.engine
+        &self.0.deps.engine
     }
 
-    pub(crate) fn flows(&self) -> &Runner {
-        &self.0.parts.flows
+    pub(crate) fn workflows(&self) -> &Runner {
+        &self.0.deps.flows
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.0.parts.store
+        &*self.0.deps.store
     }
 
-    pub(crate) fn office(&self) -> &dyn Office {
-        &*self.0.parts.office
+    pub(crate) fn host(&self) -> &dyn ConsoleHost {
+        &*self.0.deps.host
     }
 
-    pub(crate) fn parts(&self) -> &Parts {
-        &self.0.parts
+    pub(crate) fn deps(&self) -> &ConsoleDeps {
+        &self.0.deps
     }
 
-    pub(crate) fn rounds(&self) -> &Rounds {
-        &self.0.rounds
+    pub(crate) fn refresh_jobs(&self) -> &RefreshJobs {
+        &self.0.refresh_jobs
     }
 
     pub(crate) fn refused_sign_ins(&self) -> &RefusedSignIns {
         &self.0.refused_sign_ins
     }
 
-    pub(crate) fn verifications(&self) -> &Verifications {
-        &self.0.verifications
+    pub(crate) fn verify_jobs(&self) -> &VerifyJobs {
+        &self.0.verify_jobs
     }
 
-    /// What comes on record.
-    pub(crate) fn live(&self) -> &AuditFeed {
-        &self.0.live
+    /// Feed of audit records.
+    pub(crate) fn audit_feed(&self) -> &Live {
+        &self.0.audit_feed
     }
 
-    /// What changes of what is there.
-    pub(crate) fn changes(&self) -> &Changes {
-        &self.0.changes
+    /// Feed of changes.
+    pub(crate) fn change_feed(&self) -> &ChangeFeed {
+        &self.0.change_feed
     }
 
-    /// Whether whoever asks works at this machine.
-    pub(crate) fn at_machine(&self) -> bool {
-        self.0.parts.at_machine
+    /// Whether the caller is the operator on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.0.deps.is_local
     }
 
-    /// By which door those come who ask here.
-    pub(crate) fn door(&self) -> Door {
-        if self.at_machine() { Door::Cli } else { Door::Http }
+    /// Protocol of the requests.
+    pub(crate) fn protocol(&self) -> Door {
+        if self.is_local() { Door::Cli } else { Door::Http }
     }
 
-    /// Whether the caller may administer this, with everything that changed elsewhere taken into account.
-    pub(crate) async fn admit(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
+    /// Synchronizes with the store and checks permission for an administrative action.
+    pub(crate) async fn authorize_admin(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
         self.engine().sync().await?;
-        self.may(caller, action)
+        self.check_admin(caller, action)
     }
 
-    /// The same as things stood a moment ago: for what is shown, not for what is done.
-    pub(crate) fn may(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
-        if self.at_machine() {
+    /// Checks permission for an administrative action by the state of this process: to show it, not to do it.
+    pub(crate) fn check_admin(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
+        if self.is_local() {
             return Ok(());
         }
         if !caller.rights.have(Right::Admin) {
@@ -168,45 +175,45 @@ impl Console {
         self.engine().may_administer(caller, action)
     }
 
-    /// Whether the caller may do this at all, or administer.
-    pub(crate) fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
-        if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
+    /// Whether the caller may use secrets and programs of the server's machine: only callers of the org `default`, if the configuration
+    /// allows it.
+    pub(crate) fn may_use_machine_resources(&self, caller: &Caller) -> bool {
+        let is_own = self.is_local() || caller.scope.org == Scope::default().org;
+        is_own && self.0.deps.allow_secrets
     }
 
-    /// Whether the caller may do this itself: administering others' doings is not enough.
-    pub(crate) fn own(caller: &Caller, right: Right) -> Result<(), Failure> {
-        if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
-    }
-
-    /// Whether the caller may name secrets and run programs of the server's machine. These are the server's own, and so for callers
-    /// of the org `default` alone, where the configuration lets them.
-    pub(crate) fn may_use_machine(&self, caller: &Caller) -> bool {
-        let is_own = self.at_machine() || caller.scope.org == Scope::default().org;
-        is_own && self.0.parts.allow_secrets
-    }
-
-    /// Whether agents, tools and webhooks of the caller may have private addresses: where the configuration says so, and for the
-    /// server's own owner, whose machine and network it is.
+    /// Whether agents, tools and webhooks of the caller may have private addresses: if the configuration allows it, and for the
+    /// server's owner.
     pub(crate) fn may_use_private_addresses(&self, caller: &Caller) -> bool {
         let is_server_owner = caller.rights.is_owner() && caller.scope.org == Scope::default().org;
-        self.0.parts.allow_private || is_server_owner
+        self.0.deps.allow_private || is_server_owner
     }
 
-    /// The row of a caller that is an agent.
-    pub(crate) fn caller_row(&self, caller: &Caller) -> Option<Arc<Agent>> {
+    /// Registered agent of a caller that is an agent.
+    pub(crate) fn agent_of_caller(&self, caller: &Caller) -> Option<Arc<Agent>> {
         match caller.kind {
             CallerKind::User | CallerKind::Session => None,
             CallerKind::Agent => self.engine().registry().get(&AgentId::from(caller.id.as_str())),
         }
     }
 
-    /// Whether the caller may see what everybody in its org did.
-    pub(crate) fn sees_all(&self, caller: &Caller) -> bool {
-        self.may(caller, Action::AdminAudit).is_ok()
+    /// Whether the caller is allowed to see calls of all callers in its org.
+    pub(crate) fn sees_all_callers(&self, caller: &Caller) -> bool {
+        self.check_admin(caller, Action::AdminAudit).is_ok()
     }
 }
 
-/// What is told of a store that did not do its part.
+/// Fails unless the caller has this right or the right to administer.
+pub(crate) fn require_right_or_admin(caller: &Caller, right: Right) -> Result<(), Failure> {
+    if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
+}
+
+/// Fails unless the caller has this right itself. The right to administer does not replace it.
+pub(crate) fn require_right(caller: &Caller, right: Right) -> Result<(), Failure> {
+    if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
+}
+
+/// Failure for the caller when the store failed.
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");

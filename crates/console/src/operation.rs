@@ -1,8 +1,8 @@
-//! One administrative operation: permission, work and audit record together.
+//! Administrative operations: permission, work and audit record in one place.
 //!
-//! Every change that can be made here runs through [`Console::administer`], which asks for permission, does the work and writes exactly one
-//! record of it: who, what, before and after, also when it was refused or failed. The work gets no other way to be permitted, so a change
-//! without a record does not come about by forgetting one.
+//! Every change runs through [`Console::administer`], which checks permission, does the work and writes exactly one audit record with
+//! caller, object and states before and after, also for denied and failed attempts. There is no other way to be authorized, so no change
+//! is without a record.
 
 use std::{
     future::Future,
@@ -22,12 +22,12 @@ use serde_json::{Map, Value, json};
 
 use crate::Console;
 
-/// So many skills of an agent are recorded.
+/// Maximum number of recorded skills of an agent.
 const MAX_SKILLS: usize = 100;
 
-/// An operation under way. What becomes known of it while it is done is noted once.
+/// Running administrative operation, with the facts for its audit record. Each fact is set once.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct AdminOperation {
     verb: &'static str,
     object: String,
     named: OnceLock<String>,
@@ -37,10 +37,10 @@ pub(crate) struct Operation {
     after: OnceLock<Value>,
 }
 
-// === impl Operation ===
+// === impl AdminOperation ===
 
-impl Operation {
-    /// An operation by its name, on this object.
+impl AdminOperation {
+    /// Operation with this name on this object.
     pub(crate) fn new(verb: &'static str, object: impl Into<String>) -> Self {
         Self {
             verb,
@@ -53,43 +53,43 @@ impl Operation {
         }
     }
 
-    /// Notes what the object is called, where that was not known from the beginning.
+    /// Sets the name of the object, if it was not known at the start.
     pub(crate) fn name(&self, object: impl Into<String>) {
         let _ = self.named.set(object.into());
     }
 
-    /// Notes the org that it is about, where that is not the caller's.
+    /// Sets the org of the object, if it is not the caller's.
     pub(crate) fn org(&self, org: &OrgId) {
         let _ = self.org.set(org.clone());
     }
 
-    /// Notes the agent that it is about.
+    /// Sets the agent of the operation.
     pub(crate) fn agent(&self, agent: &Arc<Agent>) {
         let _ = self.agent.set(Arc::clone(agent));
     }
 
-    /// Notes how the object was.
+    /// Sets the state of the object before the operation.
     pub(crate) fn before(&self, state: Value) {
         let _ = self.before.set(state);
     }
 
-    /// Notes how it is now.
+    /// Sets the state of the object after the operation.
     pub(crate) fn after(&self, state: Value) {
         let _ = self.after.set(state);
     }
 
     fn record(&self, console: &Console, caller: &Caller, failure: Option<&Failure>) -> AdminRecord {
         let by =
-            if console.at_machine() { Arc::from(console.office().operator()) } else { caller.id.shared() };
+            if console.is_local() { Arc::from(console.host().operator_name()) } else { caller.id.shared() };
         let state = |known: &OnceLock<Value>| known.get().cloned().unwrap_or_default();
         let mut facts = Map::new();
-        facts.insert("protocol".to_owned(), json!(console.door().as_str()));
+        facts.insert("protocol".to_owned(), json!(console.protocol().as_str()));
         AdminRecord {
             by,
             org: self.org.get().unwrap_or(&caller.scope.org).clone(),
             agent: self.agent.get().cloned(),
             before: state(&self.before),
-            // What failed before anything was noted has changed nothing.
+            // A failure without a later state has changed nothing.
             after: match self.after.get() {
                 None if failure.is_some() => state(&self.before),
                 after => after.cloned().unwrap_or_default(),
@@ -104,26 +104,26 @@ impl Operation {
 // === impl Console ===
 
 impl Console {
-    /// Does an administrative operation, if the caller may, and records it.
+    /// Runs an administrative operation, if the caller is authorized, and records it.
     pub(crate) async fn administer<T>(
         &self,
         caller: &Caller,
         action: Action,
-        operation: &Operation,
+        operation: &AdminOperation,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let done = match self.admit(caller, action).await {
+        let done = match self.authorize_admin(caller, action).await {
             Ok(()) => work.await,
             Err(refused) => Err(refused),
         };
         self.record(caller, operation, done).await
     }
 
-    /// Records an operation that was done, failed or was refused.
+    /// Records an operation that succeeded, failed or was denied.
     pub(crate) async fn record<T>(
         &self,
         caller: &Caller,
-        operation: &Operation,
+        operation: &AdminOperation,
         done: Result<T, Failure>,
     ) -> Result<T, Failure> {
         let record = operation.record(self, caller, done.as_ref().err());
@@ -132,7 +132,7 @@ impl Console {
             (Err(_), Err(failure)) => Err(failure),
             (Err(_), Ok(_)) => {
                 let message = format!(
-                    "{} was done, but the audit trail did not take the record of it; see the server's log",
+                    "{} was done, but could not be recorded in the audit log; see the server's log",
                     operation.verb
                 );
                 Err(Failure::new(Kind::Internal, message))
@@ -141,17 +141,17 @@ impl Console {
     }
 }
 
-/// Runs an operation to its end, also when its client goes away meanwhile: what was changed is then recorded all the same.
+/// Runs an operation to its end, even if its client disconnects, so that the change is recorded.
 pub(crate) async fn detached<T: Send + 'static>(
     work: BoxFuture<'static, Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let ended = tokio::spawn(work).await;
     ended.unwrap_or_else(|_| {
-        Err(Failure::new(Kind::Internal, "the operation broke off; see the server's log"))
+        Err(Failure::new(Kind::Internal, "the operation was interrupted; see the server's log"))
     })
 }
 
-/// An agent as records show it: never what it is shown, only how and from where.
+/// State of an agent in audit records, without its secret.
 pub(crate) fn agent_state(console: &Console, agent: &Agent) -> Value {
     json!({
         "id": agent.id,
@@ -159,7 +159,7 @@ pub(crate) fn agent_state(console: &Console, agent: &Agent) -> Value {
         "url": agent.url,
         "trust": agent.trust.as_str(),
         "timeoutMs": agent.timeout_ms,
-        "authentication": console.office().credential(agent),
+        "authentication": console.host().describe_credential(agent),
         "cardPending": agent.pending.is_some(),
         "skills": agent.card.skills.iter().take(MAX_SKILLS).map(|skill| &skill.id).collect::<Vec<_>>(),
         "version": agent.version,

@@ -1,30 +1,30 @@
-//! `/factory`: what a person sees.
+//! Pages of the console, below `/factory`.
 //!
-//! Pages are made here, whole; a script makes them livelier and is not needed. A form posts and redirects; what was wrong with it is
-//! shown where it stands. Each page asks the same operations as the API, so it can show and do no more than that.
+//! Pages are rendered on the server and work without scripts; a script updates them live. A form posts and redirects, and its errors
+//! are shown beside it. Pages call the same operations as the API, with the same permissions.
 
 mod agent;
 mod agents;
 mod approvals;
 mod audit;
-mod bench;
-mod definitions;
 mod dispatches;
-mod files;
+mod downloads;
 mod first_steps;
-mod flows;
 mod guardrails;
 mod layout;
 mod overview;
 mod policies;
+mod policy_playground;
+mod request;
 mod runs;
-mod signing;
+mod sign_in;
 mod task;
 mod tasks;
 mod tokens;
 mod tools;
-mod trying;
-mod visit;
+mod try_skill;
+mod workflow_editor;
+mod workflows;
 
 use std::convert::Infallible;
 
@@ -38,20 +38,20 @@ use futures::{FutureExt, future::BoxFuture};
 use rialto_edge::session::SIGN_IN;
 use rialto_model::failure::Failure;
 
-use self::visit::Visit;
-pub(crate) use self::visit::base_of;
+use self::request::PageRequest;
+pub(crate) use self::request::project_path;
 use crate::{Console, operation::detached};
 
-/// What makes a page, or does what a form asks.
-type Handler = fn(Visit) -> BoxFuture<'static, Result<Response, Failure>>;
+/// Function that renders a page or handles a form.
+type Handler = fn(PageRequest) -> BoxFuture<'static, Result<Response, Failure>>;
 
 macro_rules! page {
     ($method:ident, $path:literal, $handler:path) => {
-        (MethodFilter::$method, $path, |visit| $handler(visit).boxed())
+        (MethodFilter::$method, $path, |request| $handler(request).boxed())
     };
 }
 
-/// Every page and every form.
+/// All pages and forms.
 const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory", overview::show),
     page!(GET, "/factory/agents", agents::list),
@@ -63,36 +63,36 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(POST, "/factory/agents/{key}/refresh", agents::refresh),
     page!(POST, "/factory/agents/{key}/trust", agent::trust),
     page!(POST, "/factory/agents/{key}/approve", agent::approve),
-    page!(GET, "/factory/agents/{key}/remove", agents::ask_remove),
+    page!(GET, "/factory/agents/{key}/remove", agents::confirm_remove),
     page!(POST, "/factory/agents/{key}/remove", agents::remove),
-    page!(GET, "/factory/agents/{key}/try/{skill}", trying::form),
-    page!(POST, "/factory/agents/{key}/try/{skill}", trying::begin),
+    page!(GET, "/factory/agents/{key}/try/{skill}", try_skill::form),
+    page!(POST, "/factory/agents/{key}/try/{skill}", try_skill::call),
     page!(GET, "/factory/tools", tools::list),
     page!(GET, "/factory/deploy", tools::new),
     page!(POST, "/factory/tools", tools::deploy),
     page!(POST, "/factory/tools/{key}/refresh", tools::refresh),
     page!(POST, "/factory/tools/{key}/approve", tools::approve),
-    page!(GET, "/factory/tools/{key}/remove", tools::ask_remove),
+    page!(GET, "/factory/tools/{key}/remove", tools::confirm_remove),
     page!(POST, "/factory/tools/{key}/remove", tools::remove),
     page!(GET, "/factory/tasks", tasks::list),
     page!(GET, "/factory/tasks/{id}", task::show),
-    page!(GET, "/factory/tasks/{id}/files/{at}", files::download),
-    page!(GET, "/factory/tasks/{id}/cancel", task::ask_cancel),
+    page!(GET, "/factory/tasks/{id}/files/{at}", downloads::download),
+    page!(GET, "/factory/tasks/{id}/cancel", task::confirm_cancel),
     page!(POST, "/factory/tasks/{id}/cancel", task::cancel),
-    page!(POST, "/factory/tasks/{id}/messages", task::say),
-    page!(POST, "/factory/tasks/{id}/continue", task::go_on),
-    page!(GET, "/factory/workflows", flows::list),
-    page!(POST, "/factory/workflows", definitions::keep),
-    page!(GET, "/factory/new-workflow", definitions::new),
-    page!(POST, "/factory/check-workflow", definitions::check),
-    page!(GET, "/factory/workflows/{name}", flows::show),
-    page!(GET, "/factory/workflows/{name}/edit", definitions::edit),
-    page!(POST, "/factory/workflows/{name}/status", definitions::set_status),
-    page!(GET, "/factory/workflows/{name}/remove", definitions::ask_remove),
-    page!(POST, "/factory/workflows/{name}/remove", definitions::remove),
-    page!(POST, "/factory/workflows/{name}/run", flows::begin),
+    page!(POST, "/factory/tasks/{id}/messages", task::send_message),
+    page!(POST, "/factory/tasks/{id}/continue", task::continue_conversation),
+    page!(GET, "/factory/workflows", workflows::list),
+    page!(POST, "/factory/workflows", workflow_editor::save),
+    page!(GET, "/factory/new-workflow", workflow_editor::new),
+    page!(POST, "/factory/check-workflow", workflow_editor::check),
+    page!(GET, "/factory/workflows/{name}", workflows::show),
+    page!(GET, "/factory/workflows/{name}/edit", workflow_editor::edit),
+    page!(POST, "/factory/workflows/{name}/status", workflow_editor::set_status),
+    page!(GET, "/factory/workflows/{name}/remove", workflow_editor::confirm_remove),
+    page!(POST, "/factory/workflows/{name}/remove", workflow_editor::remove),
+    page!(POST, "/factory/workflows/{name}/run", workflows::run),
     page!(GET, "/factory/runs/{id}", runs::show),
-    page!(GET, "/factory/runs/{id}/cancel", runs::ask_cancel),
+    page!(GET, "/factory/runs/{id}/cancel", runs::confirm_cancel),
     page!(POST, "/factory/runs/{id}/cancel", runs::cancel),
     page!(POST, "/factory/runs/{id}/messages", runs::answer),
     page!(POST, "/factory/runs/{id}/resume", runs::resume),
@@ -105,24 +105,24 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(POST, "/factory/policies", policies::save),
     page!(POST, "/factory/check-policy", policies::check),
     page!(GET, "/factory/policies/new", policies::new),
-    page!(GET, "/factory/policies/test", bench::test),
-    page!(GET, "/factory/policies/matrix", bench::matrix),
-    page!(POST, "/factory/policies/templates", policies::add_usual),
+    page!(GET, "/factory/policies/test", policy_playground::test),
+    page!(GET, "/factory/policies/matrix", policy_playground::matrix),
+    page!(POST, "/factory/policies/templates", policies::add_from_template),
     page!(GET, "/factory/policies/{name}", policies::edit),
-    page!(GET, "/factory/policies/{name}/remove", policies::ask_remove),
+    page!(GET, "/factory/policies/{name}/remove", policies::confirm_remove),
     page!(POST, "/factory/policies/{name}/remove", policies::remove),
-    page!(GET, "/factory/guardrails", guardrails::bench),
+    page!(GET, "/factory/guardrails", guardrails::show_form),
     page!(POST, "/factory/guardrails", guardrails::test),
     page!(GET, "/factory/tokens", tokens::list),
     page!(POST, "/factory/tokens", tokens::create),
-    page!(GET, "/factory/tokens/{id}/revoke", tokens::ask_revoke),
+    page!(GET, "/factory/tokens/{id}/revoke", tokens::confirm_revoke),
     page!(POST, "/factory/tokens/{id}/revoke", tokens::revoke),
     page!(POST, "/factory/sessions/{id}/end", tokens::end_session),
     page!(GET, "/factory/audit", audit::list),
     page!(POST, "/factory/audit/verify", audit::verify),
     page!(GET, "/factory/audit/verify", audit::progress),
-    page!(POST, "/factory/theme", signing::theme),
-    page!(POST, "/factory/sign-out", signing::sign_out),
+    page!(POST, "/factory/theme", sign_in::theme),
+    page!(POST, "/factory/sign-out", sign_in::sign_out),
 ];
 
 pub(crate) fn router(console: &Console) -> Router {
@@ -131,13 +131,13 @@ pub(crate) fn router(console: &Console) -> Router {
         router = router.route(path, route(*method, path, *handler));
     }
     router
-        .route(SIGN_IN, get(signing::form).post(signing::sign_in))
+        .route(SIGN_IN, get(sign_in::form).post(sign_in::submit))
         .route("/factory/", get(missing))
         .route("/factory/{*rest}", get(missing))
         .with_state(console.clone())
 }
 
-/// Forms that go on with tasks: those end with their client, as calls do.
+/// Forms that act on tasks. They end when the client disconnects, as calls do.
 const CALLS: [&str; 4] =
     ["/factory/tasks/", "/factory/runs/", "/factory/agents/{key}/try/", "/factory/workflows/{name}/run"];
 
@@ -145,31 +145,31 @@ fn route(method: MethodFilter, path: &'static str, handler: Handler) -> MethodRo
     let is_change = method == MethodFilter::POST && !CALLS.iter().any(|calls| path.starts_with(calls));
     on(method, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let visit = match Visit::read(console, params, request).await {
-            Ok(visit) => visit,
+        let request = match PageRequest::read(console, params, request).await {
+            Ok(request) => request,
             Err(response) => return *response,
         };
-        let frame = visit.frame();
-        let made = if is_change { detached(handler(visit)).await } else { handler(visit).await };
-        match made {
+        let frame = request.frame();
+        let result = if is_change { detached(handler(request)).await } else { handler(request).await };
+        match result {
             Ok(response) => response,
-            Err(failure) => layout::trouble(&frame, &failure),
+            Err(failure) => layout::error_page(&frame, &failure),
         }
     })
 }
 
-/// Leads to the page that is meant where there is a slash too many; else says that there is none.
+/// Redirects a path with a trailing slash; any other path is not found.
 async fn missing(State(console): State<Console>, request: Request) -> Response {
     use rialto_model::failure::Kind;
-    match Visit::read(console, Vec::new(), request).await {
-        Ok(visit) if visit.uri.path().ends_with('/') => {
-            let path = visit.uri.path().trim_end_matches('/');
-            let query = visit.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-            Redirect::permanent(&format!("{}{path}{query}", visit.base())).into_response()
+    match PageRequest::read(console, Vec::new(), request).await {
+        Ok(request) if request.uri.path().ends_with('/') => {
+            let path = request.uri.path().trim_end_matches('/');
+            let query = request.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            Redirect::permanent(&format!("{}{path}{query}", request.base())).into_response()
         }
-        Ok(visit) => {
-            let message = "there is no such page; the menu leads to those there are";
-            layout::trouble(&visit.frame(), &Failure::new(Kind::NotFound, message))
+        Ok(request) => {
+            let message = "there is no such page; use the menu";
+            layout::error_page(&request.frame(), &Failure::new(Kind::NotFound, message))
         }
         Err(response) => response.into_response(),
     }

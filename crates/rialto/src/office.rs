@@ -6,20 +6,23 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rialto_a2a::credential::SecretResolver;
+use rialto_a2a::credential::Resolver;
 use rialto_api_types::policies::PolicyPlace;
 use rialto_console::{
-    Console, Parts,
-    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow},
+    Console, ConsoleDeps,
+    host::{
+        ChangedPolicy, ConsoleHost, PolicyHistoryEntry, PolicyHost, PolicyScope, SecretHost, SecretRow,
+        WebhookHost,
+    },
 };
 use rialto_edge::{
-    public_url::PublicUrl,
-    session::{BrowserSessions, CookieSealing},
+    session::{Sealing, Sessions},
+    site::Site,
 };
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_hooks::{
-    cloud_event::CloudEvent,
-    delivery::{Delivery, DeliveryOutcome},
+    cloud::CloudEvent,
+    delivery::{Delivery, Outcome},
 };
 use rialto_model::{
     agent::Agent,
@@ -31,7 +34,7 @@ use rialto_model::{
     store::Sealed,
     webhook::Webhook,
 };
-use rialto_policy::{PolicySource, PolicyTemplate};
+use rialto_policy::{Source, Template};
 use rialto_store::vault::Key;
 
 use crate::{
@@ -57,7 +60,7 @@ pub(crate) struct Clerk {
     policies: Book,
     vault: Vault,
     /// Reads what variables hold.
-    secrets: SecretResolver,
+    secrets: Resolver,
     data: Option<PathBuf>,
     delivery: Delivery,
     /// This server as events name it.
@@ -91,8 +94,8 @@ impl Clerk {
 }
 
 #[async_trait]
-impl Office for Clerk {
-    async fn policies(&self) -> Result<Vec<PolicySource>, Failure> {
+impl PolicyHost for Clerk {
+    async fn policy_sources(&self) -> Result<Vec<Source>, Failure> {
         let sources = self.policies.sources().await.map_err(SaveError::from).map_err(refused)?;
         sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
     }
@@ -103,7 +106,7 @@ impl Office for Clerk {
         name: &str,
         text: &str,
         shelf: Option<PolicyPlace>,
-    ) -> Result<KeptPolicy, Failure> {
+    ) -> Result<ChangedPolicy, Failure> {
         let saved = self.policies_of(scope).save(name, text, shelf.map(own), SystemClock.now()).await;
         saved.map(kept).map_err(refused)
     }
@@ -111,10 +114,10 @@ impl Office for Clerk {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &PolicyTemplate<'_>,
+        template: &Template<'_>,
         name: Option<&str>,
         shelf: Option<PolicyPlace>,
-    ) -> Result<KeptPolicy, Failure> {
+    ) -> Result<ChangedPolicy, Failure> {
         let added = self.policies_of(scope).add(template, name, shelf.map(own), SystemClock.now()).await;
         added.map(kept).map_err(refused)
     }
@@ -124,7 +127,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         shelf: Option<PolicyPlace>,
-    ) -> Result<KeptPolicy, Failure> {
+    ) -> Result<ChangedPolicy, Failure> {
         let gone = self.policies_of(scope).remove(name, shelf.map(own), SystemClock.now()).await;
         gone.map(kept).map_err(refused)
     }
@@ -134,11 +137,11 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         shelf: Option<PolicyPlace>,
-    ) -> Result<Vec<PolicyVersion>, Failure> {
+    ) -> Result<Vec<PolicyHistoryEntry>, Failure> {
         let versions = self.policies_of(scope).history(name, shelf.map(own)).await.map_err(refused)?;
-        let version = |old: policies::Version| PolicyVersion {
+        let version = |old: policies::Version| PolicyHistoryEntry {
             name: old.name,
-            shelf: match old.shelf {
+            place: match old.shelf {
                 policies::Shelf::Files => PolicyPlace::Files,
                 policies::Shelf::Store => PolicyPlace::Store,
             },
@@ -156,33 +159,35 @@ impl Office for Clerk {
         name: &str,
         version: i64,
         shelf: Option<PolicyPlace>,
-    ) -> Result<KeptPolicy, Failure> {
+    ) -> Result<ChangedPolicy, Failure> {
         let restored =
             self.policies_of(scope).restore(name, version, shelf.map(own), SystemClock.now()).await;
         restored.map(kept).map_err(refused)
     }
 
-    async fn forget_policies(&self, agent: &Agent) -> Result<(), Failure> {
+    async fn remove_agent_policies(&self, agent: &Agent) -> Result<(), Failure> {
         self.policies.forget(agent, SystemClock.now()).await.map_err(refused)
     }
 
-    async fn forget_org_policies(&self, org: &OrgId) -> Result<(), Failure> {
+    async fn remove_org_policies(&self, org: &OrgId) -> Result<(), Failure> {
         self.policies.forget_org(org, SystemClock.now()).await.map(drop).map_err(refused)
     }
+}
 
+impl ConsoleHost for Clerk {
     fn read_card(&self, text: &str) -> Option<Card> {
         rialto_a2a_wire::card::decode(text).ok()
     }
 
-    fn credential(&self, agent: &Agent) -> Option<String> {
+    fn describe_credential(&self, agent: &Agent) -> Option<String> {
         Some(described(agent)).filter(|text| !text.is_empty())
     }
 
-    fn shown_as(&self, agent: &Agent) -> Option<String> {
+    fn describe_auth_scheme(&self, agent: &Agent) -> Option<String> {
         shown_as(agent)
     }
 
-    fn fresh_token(&self) -> Result<String, Failure> {
+    fn new_token(&self) -> Result<String, Failure> {
         tokens::fresh_token().map_err(|_| Failure::new(Kind::Internal, "the system gives no random numbers"))
     }
 
@@ -190,24 +195,27 @@ impl Office for Clerk {
         described::read(described, scope)
     }
 
-    fn operator(&self) -> String {
+    fn operator_name(&self) -> String {
         self.policies.scope().by.clone()
     }
 
-    fn command(&self) -> String {
+    fn cli_command(&self) -> String {
         let usual = Environment::of_process().default_data_dir();
         match self.data.as_deref().filter(|data| *data != usual) {
             Some(data) => format!("rialto --data {}", quoted(&data.display().to_string())),
             None => "rialto".to_owned(),
         }
     }
+}
 
-    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
+#[async_trait]
+impl WebhookHost for Clerk {
+    fn create_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
         let kept = webhooks::make_key(self.folder()?, id);
         kept.map_err(|error| Failure::new(Kind::Internal, format!("the key could not be kept: {error}")))
     }
 
-    fn forget_webhook_key(&self, id: &str) -> Result<(), Failure> {
+    fn remove_webhook_key(&self, id: &str) -> Result<(), Failure> {
         webhooks::forget_key(self.folder()?, id).map_err(|error| {
             Failure::new(Kind::Internal, format!("the key of {id} could not be removed: {error}"))
         })
@@ -217,21 +225,24 @@ impl Office for Clerk {
         let source = credential::Source::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
         let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
-        rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
+        rialto_hooks::key::Key::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
-    async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure> {
+    async fn send_test_event(&self, webhook: &Webhook) -> Result<(), Failure> {
         let now = SystemClock.now();
         let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
         let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
-        match self.delivery.deliver(webhook, &event, now).await {
-            DeliveryOutcome::Accepted => Ok(()),
-            DeliveryOutcome::Gone => failed("it answered 410 Gone: it wants no events any more".to_owned()),
-            DeliveryOutcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
+        match self.delivery.bring(webhook, &event, now).await {
+            Outcome::Taken => Ok(()),
+            Outcome::Unwanted => failed("it answered 410 Gone: it wants no events any more".to_owned()),
+            Outcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
         }
     }
+}
 
-    async fn secrets(&self) -> Result<Vec<SecretRow>, Failure> {
+#[async_trait]
+impl SecretHost for Clerk {
+    async fn list_secrets(&self) -> Result<Vec<SecretRow>, Failure> {
         let row = |sealed: Sealed| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
         let sealed = self.vault.list().await.map_err(troubled)?;
         Ok(sealed.into_iter().map(row).collect())
@@ -255,29 +266,29 @@ fn quoted(word: &str) -> String {
 /// The console as whoever works at this machine uses it: no policy is asked, nothing of the machine is out of reach, and nobody
 /// comes from outside.
 pub(crate) fn console_at_machine(program: &Program) -> Console {
-    Console::new(Parts {
+    Console::new(ConsoleDeps {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        office: Clerk::of(program),
-        site: PublicUrl::default(),
+        host: Clerk::of(program),
+        site: Site::default(),
         needs_token: false,
-        at_machine: true,
+        is_local: true,
         allow_private: true,
         allow_secrets: true,
         max_body_bytes: usize::MAX,
-        streams: rialto_edge::stream_limits::StreamLimits::default(),
+        streams: rialto_edge::streams::StreamLimits::default(),
         stop: program.stop().clone(),
     })
 }
 
 /// What browsers are given in place of a token, sealed with keys of the store: every process of it knows them.
-pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<BrowserSessions>, Trouble> {
+pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> {
     let seed = async |name| engine.seed(name).await.map_err(|failure| Trouble::other(failure.message));
     let digits: String = seed(SESSIONS).await?.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = Arc::new(Key::parse(&Secret::from(digits)).map_err(|error| Trouble::other(error.to_string()))?);
     let opener = Arc::clone(&key);
-    let sealing = CookieSealing {
+    let sealing = Sealing {
         seal: Box::new(move |text| {
             key.seal(SESSIONS, text, SystemClock.now()).ok().map(|sealed| sealed.text)
         }),
@@ -286,7 +297,7 @@ pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<BrowserSessions>, Tr
             opener.open(&Sealed { name, key, text: text.to_vec(), set_at }).ok()
         }),
     };
-    let made = BrowserSessions::new(sealing, seed(FORMS).await?, Arc::new(SystemClock));
+    let made = Sessions::new(sealing, seed(FORMS).await?, Arc::new(SystemClock));
     made.map(Arc::new).ok_or_else(|| Trouble::other("the key of the console's forms is no key".to_owned()))
 }
 
@@ -299,12 +310,12 @@ const fn own(shelf: PolicyPlace) -> policies::Shelf {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map")]
-fn kept(kept: Kept) -> KeptPolicy {
-    KeptPolicy {
+fn kept(kept: Kept) -> ChangedPolicy {
+    ChangedPolicy {
         name: kept.name(),
         listed: kept.source_name(),
         org: kept.key.owner.clone(),
-        place: kept.to_string(),
+        location: kept.to_string(),
     }
 }
 

@@ -1,6 +1,6 @@
-//! The registry: who is there, how they are doing, and how far they are trusted.
+//! Agent registry: registration, cards, credentials and trust levels.
 
-mod shown;
+mod rows;
 
 use std::sync::Arc;
 
@@ -21,166 +21,168 @@ use rialto_model::{
     message::Part,
     rights::Right,
 };
-use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateTarget};
+use rialto_policy::{Action, Object, Template, Wish};
 use serde_json::json;
 
-pub(crate) use self::shown::{card_changes, credential_of, facts, row_for};
-pub use self::shown::{card_refresh, refresh_result, row};
+pub(crate) use self::rows::{agent_facts, agent_row_for, card_changes, describe_credential};
+pub use self::rows::{agent_row, card_refresh, refresh_result};
 use super::{
-    cut, page_size,
-    policies::{self, Location},
+    page_size,
+    policies::{self, PolicySelector},
+    truncate_page,
 };
 use crate::{
     Console,
-    operation::{Operation, agent_state},
+    console::require_right_or_admin,
+    operation::{AdminOperation, agent_state},
 };
 
-/// How many cards are fetched at once when there are many.
-const AT_ONCE: usize = 32;
+/// Maximum number of cards that are fetched at the same time.
+const MAX_CONCURRENT_FETCHES: usize = 32;
 
-/// Which agents to list.
+/// Filter and page of a list of agents.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Words in the name, the address or a skill.
+pub struct AgentQuery {
+    /// Words in the name, the URL or a skill.
     pub q: String,
-    /// Only those that are doing like this.
+    /// Health to filter by.
     pub health: Option<Health>,
-    /// Only those that are trusted so far.
+    /// Trust level to filter by.
     pub trust: Option<Trust>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those behind this one: the slug of the last of the page before.
+    /// Slug of the last agent of the previous page.
     pub cursor: Option<String>,
 }
 
-/// One page of agents.
+/// Page of a list of agents.
 #[derive(Clone, Debug)]
-pub struct Page {
-    /// Those of this page, by slug.
+pub struct AgentResults {
+    /// Agents of this page, by slug.
     pub agents: Vec<Arc<Agent>>,
-    /// How many there are on all pages.
+    /// Number of matching agents on all pages.
     pub total: usize,
-    /// How many there are, whatever was asked for.
+    /// Number of all agents of the project, without the filter.
     pub known: usize,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub next: Option<String>,
 }
 
-/// A card that was replaced, and what was different after it.
+/// Change of an agent's card.
 #[derive(Clone, Debug)]
-pub struct Replaced {
-    /// When.
+pub struct CardRevision {
+    /// Time of the change.
     pub at: Timestamp,
-    /// What changed then.
+    /// Difference between the cards before and after it.
     pub diff: CardDiff,
 }
 
-/// The agents of the caller's project that it may see.
-pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+/// Lists the agents of the caller's project that it is allowed to see.
+pub async fn list(console: &Console, caller: &Caller, filter: &AgentQuery) -> Result<AgentResults, Failure> {
     let known = console.engine().registry().agents(&caller.scope).len();
-    let mut found = fitting(console, caller, filter).await?;
+    let mut found = matching(console, caller, filter).await?;
     let total = found.len();
     if let Some(cursor) = &filter.cursor {
         found.drain(..found.partition_point(|agent| agent.slug <= *cursor));
     }
     let limit = page_size(filter.limit);
-    let next = cut(&mut found, limit, |last| last.slug.clone());
+    let next = truncate_page(&mut found, limit, |last| last.slug.clone());
     let agents =
-        futures::future::try_join_all(found.into_iter().map(|agent| as_seen(console, agent))).await?;
-    Ok(Page { agents, total, known, next })
+        futures::future::try_join_all(found.into_iter().map(|agent| with_last_seen(console, agent))).await?;
+    Ok(AgentResults { agents, total, known, next })
 }
 
-/// Those on all pages.
-pub(crate) async fn fitting(
+/// Matching agents on all pages.
+pub(crate) async fn matching(
     console: &Console,
     caller: &Caller,
-    filter: &Filter,
+    filter: &AgentQuery,
 ) -> Result<Vec<Arc<Agent>>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    require_right_or_admin(caller, Right::Discover)?;
     console.engine().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
-    let fits = |agent: &Arc<Agent>| {
+    let matches_filter = |agent: &Arc<Agent>| {
         filter.health.is_none_or(|health| agent.health == health)
             && filter.trust.is_none_or(|trust| agent.trust == trust)
-            && words.iter().all(|word| has(agent, word))
+            && words.iter().all(|word| contains_word(agent, word))
             && may_see(console, caller, agent)
     };
-    Ok(all.into_iter().filter(fits).collect())
+    Ok(all.into_iter().filter(matches_filter).collect())
 }
 
-/// The agent that is meant: by slug, id, URL or name.
+/// Finds an agent by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    require_right_or_admin(caller, Right::Discover)?;
     console.engine().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
-        return as_seen(console, found).await;
+        return with_last_seen(console, found).await;
     }
     Err(RegistryError::NotFound(key.to_owned()).into())
 }
 
-/// Fetches an agent's card and writes the agent down.
+/// Fetches the card of an agent and registers the agent.
 ///
-/// Answers the name of the policy too that lets everybody call it, if one was wanted.
+/// Returns the agent and the name of the policy that allows all callers, if one was requested.
 pub async fn register(
     console: &Console,
     caller: &Caller,
-    wanted: &NewAgent,
+    requested: &NewAgent,
 ) -> Result<(Registered, Option<String>), Failure> {
-    let operation = Operation::new("agent.register", wanted.url.trim());
-    let work = register_now(console, caller, wanted, &operation);
+    let operation = AdminOperation::new("agent.register", requested.url.trim());
+    let work = register_authorized(console, caller, requested, &operation);
     console.administer(caller, Action::AdminAgents, &operation, work).await
 }
 
-async fn register_now(
+async fn register_authorized(
     console: &Console,
     caller: &Caller,
-    wanted: &NewAgent,
-    operation: &Operation,
+    requested: &NewAgent,
+    operation: &AdminOperation,
 ) -> Result<(Registered, Option<String>), Failure> {
-    if wanted.allow {
-        console.may(caller, Action::AdminPolicies)?;
+    if requested.allow {
+        console.check_admin(caller, Action::AdminPolicies)?;
     }
-    if let Ok(known) = console.engine().registry().find(&caller.scope, wanted.url.trim()) {
+    if let Ok(known) = console.engine().registry().find(&caller.scope, requested.url.trim()) {
         operation.before(agent_state(console, &known));
     }
     let blank = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let trust = blank(&wanted.trust).as_deref().map(assignable).transpose()?;
-    trust.map_or(Ok(()), |level| may_trust(console, caller, level))?;
+    let trust = blank(&requested.trust).as_deref().map(parse_assignable_trust).transpose()?;
+    trust.map_or(Ok(()), |level| check_may_trust(console, caller, level))?;
     let registration = Registration {
         scope: caller.scope.clone(),
         trust,
-        credential: credential(
+        credential: parse_credential(
             console,
             caller,
-            blank(&wanted.secret).as_deref(),
-            wanted.credential.as_ref(),
+            blank(&requested.secret).as_deref(),
+            requested.credential.as_ref(),
         )?,
         allow_private: console.may_use_private_addresses(caller),
-        card_path: blank(&wanted.card_path),
-        timeout_ms: wanted.timeout_ms,
-        ..Registration::new(wanted.url.trim())
+        card_path: blank(&requested.card_path),
+        timeout_ms: requested.timeout_ms,
+        ..Registration::new(requested.url.trim())
     };
     let registered = console.engine().registry().register(registration).await;
     let registered = registered.map_err(|error| {
-        let help = help(&error);
+        let help = registration_help(&error);
         let mut failure = Failure::from(error);
         if failure.kind == Kind::Denied {
-            failure = with_way_in(console, caller, failure, "rialto agents add");
+            failure = with_local_hint(console, caller, failure, "rialto agents add");
         }
         failure.message += help;
         failure
     })?;
     operation.agent(&registered.agent);
     let mut after = agent_state(console, &registered.agent);
-    if !wanted.allow {
+    if !requested.allow {
         operation.after(after);
         return Ok((registered, None));
     }
-    let object = TemplateTarget::Agent(&registered.agent);
-    let template = PolicyTemplate { effect: TemplateEffect::Allow, caller: None, target: object };
-    let policy = policies::put_template(console, caller, &template, None, Location::default()).await;
+    let object = Object::Agent(&registered.agent);
+    let template = Template { wish: Wish::Allow, caller: None, object };
+    let policy = policies::save_template(console, caller, &template, None, PolicySelector::default()).await;
     if let Ok(policy) = &policy {
         after["policy"] = json!(policy.listed);
     }
@@ -189,7 +191,7 @@ async fn register_now(
     Ok((registered, Some(policy.listed)))
 }
 
-/// Registers an agent by its address alone, as MCP's `load_agent` does. A token is kept among the secrets, under a name made of the address.
+/// Registers an agent by its URL, as the MCP tool `load_agent` does. A token is saved as a secret, under a name derived from the URL.
 pub async fn load(
     console: &Console,
     caller: &Caller,
@@ -197,34 +199,34 @@ pub async fn load(
     card_path: Option<String>,
     token: Option<&Secret>,
 ) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("agent.register", url);
-    let work = load_now(console, caller, url, card_path, (token, &operation));
+    let operation = AdminOperation::new("agent.register", url);
+    let work = load_authorized(console, caller, url, card_path, (token, &operation));
     console.administer(caller, Action::AdminAgents, &operation, work).await
 }
 
-async fn load_now(
+async fn load_authorized(
     console: &Console,
     caller: &Caller,
     url: &str,
     card_path: Option<String>,
-    (token, operation): (Option<&Secret>, &Operation),
+    (token, operation): (Option<&Secret>, &AdminOperation),
 ) -> Result<Arc<Agent>, Failure> {
-    let mut wanted = NewAgent { url: url.to_owned(), card_path, ..NewAgent::default() };
+    let mut requested = NewAgent { url: url.to_owned(), card_path, ..NewAgent::default() };
     if let Some(token) = token {
-        // Secrets are the machine's, so the name keeps projects apart.
+        // All projects share the secrets of a server, so the name contains the project.
         let slug = rialto_model::name::slug(&format!("{} {} {url}", caller.scope.org, caller.scope.project));
         let hash = rialto_engine::hash_parts(&[Part::text(slug.as_str())]);
-        let (begin, end) = (slug.get(..40).unwrap_or(&slug), hash.as_str().get(..12).unwrap_or_default());
-        let name = format!("agent-{}-{end}", begin.trim_matches('_'));
-        super::secrets::put(console, caller, &name, token).await?;
-        wanted.secret = Some(format!("store:{name}"));
+        let (prefix, suffix) = (slug.get(..40).unwrap_or(&slug), hash.as_str().get(..12).unwrap_or_default());
+        let name = format!("agent-{}-{suffix}", prefix.trim_matches('_'));
+        super::secrets::save_authorized(console, caller, &name, token).await?;
+        requested.secret = Some(format!("store:{name}"));
     }
-    Ok(register_now(console, caller, &wanted, operation).await?.0.agent)
+    Ok(register_authorized(console, caller, &requested, operation).await?.0.agent)
 }
 
-/// Fetches an agent's card again.
+/// Fetches the card of an agent.
 pub async fn refresh(console: &Console, caller: &Caller, key: &str) -> Result<Refreshed, Failure> {
-    let operation = Operation::new("agent.refresh", key);
+    let operation = AdminOperation::new("agent.refresh", key);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let agent = find_to_change(console, caller, key, &operation)?;
@@ -235,53 +237,53 @@ pub async fn refresh(console: &Console, caller: &Caller, key: &str) -> Result<Re
         .await
 }
 
-/// Fetches the cards of these agents again, or of all. Answers how many answered, and how many did not.
+/// Fetches the cards of these agents, or of all. Returns the numbers of successes and failures.
 pub async fn refresh_all(
     console: &Console,
     caller: &Caller,
     slugs: &[String],
 ) -> Result<(usize, usize), Failure> {
     let answered = refresh_each(console, caller, slugs).await?;
-    let good = answered.iter().filter(|(_, came)| came.is_ok()).count();
-    Ok((good, answered.len() - good))
+    let succeeded = answered.iter().filter(|(_, result)| result.is_ok()).count();
+    Ok((succeeded, answered.len() - succeeded))
 }
 
-/// The same, and what came of each, by slug.
+/// Fetches the cards of these agents, or of all. Returns the result of each, by slug.
 pub async fn refresh_each(
     console: &Console,
     caller: &Caller,
     slugs: &[String],
 ) -> Result<Vec<(String, Result<Refreshed, RegistryError>)>, Failure> {
-    let operation = Operation::new("agent.refresh", names(slugs));
+    let operation = AdminOperation::new("agent.refresh", join_slugs(slugs));
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let registry = console.engine().registry();
             let mut agents = registry.agents(&caller.scope);
             agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
             operation.before(json!({ "agents": agents.len() }));
-            let asked = futures::stream::iter(agents)
+            let fetches = futures::stream::iter(agents)
                 .map(|agent| async move { (agent.slug.clone(), registry.refresh(&agent).await) });
             let answered: Vec<(String, Result<Refreshed, RegistryError>)> =
-                asked.buffered(AT_ONCE).collect().await;
-            let good = answered.iter().filter(|(_, came)| came.is_ok()).count();
-            operation.after(json!({ "refreshed": good, "failed": answered.len() - good }));
+                fetches.buffered(MAX_CONCURRENT_FETCHES).collect().await;
+            let succeeded = answered.iter().filter(|(_, result)| result.is_ok()).count();
+            operation.after(json!({ "refreshed": succeeded, "failed": answered.len() - succeeded }));
             Ok(answered)
         })
         .await
 }
 
-/// Changes what an agent is shown at its door; nothing any more where there is none.
+/// Sets the credential that is sent to an agent, or removes it.
 pub async fn set_credential(
     console: &Console,
     caller: &Caller,
     key: &str,
-    wanted: Option<&Credential>,
+    requested: Option<&Credential>,
 ) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("agent.set_credential", key);
+    let operation = AdminOperation::new("agent.set_credential", key);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let agent = find_to_change(console, caller, key, &operation)?;
-            let credential = credential(console, caller, None, wanted)?;
+            let credential = parse_credential(console, caller, None, requested)?;
             let agent = console.engine().registry().set_credential(&agent, credential).await?;
             operation.after(agent_state(console, &agent));
             Ok(agent)
@@ -289,34 +291,37 @@ pub async fn set_credential(
         .await
 }
 
-/// Forgets an agent, and the policies that are about nothing else.
+/// Removes an agent and the policies that apply only to it.
 pub async fn remove(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("agent.remove", key);
+    let operation = AdminOperation::new("agent.remove", key);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let agent = find_to_change(console, caller, key, &operation)?;
             console.engine().registry().remove(&agent).await?;
-            if let Err(failure) = console.office().forget_policies(&agent).await {
-                tracing::error!("the policies about {} were not removed: {failure}", agent.slug);
+            if let Err(failure) = console.host().remove_agent_policies(&agent).await {
+                tracing::error!(
+                    "policies of the removed agent {} could not be removed: {failure}",
+                    agent.slug
+                );
             }
             Ok(agent)
         })
         .await
 }
 
-/// Changes how far an agent is trusted. The next call sees it.
-pub async fn trust(
+/// Sets the trust level of an agent. It takes effect with the next call.
+pub async fn set_trust(
     console: &Console,
     caller: &Caller,
     key: &str,
     level: &str,
 ) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("agent.set_trust", key);
+    let operation = AdminOperation::new("agent.set_trust", key);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let agent = find_to_change(console, caller, key, &operation)?;
-            let level = assignable(level)?;
-            may_trust(console, caller, level)?;
+            let level = parse_assignable_trust(level)?;
+            check_may_trust(console, caller, level)?;
             let agent = console.engine().registry().set_trust(&agent, level).await?;
             operation.after(agent_state(console, &agent));
             Ok(agent)
@@ -324,14 +329,15 @@ pub async fn trust(
         .await
 }
 
-/// A trusted agent may be called by everybody as the starter policy says, so trusting one takes the right to write policies.
-pub(super) fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
-    if level == Trust::External { Ok(()) } else { console.may(caller, Action::AdminPolicies) }
+/// Checks permission to set a trust level. The starter policy allows all callers to call trusted agents, so any level but `external`
+/// needs permission to write policies.
+pub(super) fn check_may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
+    if level == Trust::External { Ok(()) } else { console.check_admin(caller, Action::AdminPolicies) }
 }
 
-/// Takes a changed card that was held into use.
+/// Approves the changed card of an agent.
 pub async fn approve(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("agent.approve_card", key);
+    let operation = AdminOperation::new("agent.approve_card", key);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             let agent = find_to_change(console, caller, key, &operation)?;
@@ -342,12 +348,12 @@ pub async fn approve(console: &Console, caller: &Caller, key: &str) -> Result<Ar
         .await
 }
 
-/// The agent that an operation is about, noted as it is before.
+/// Finds the agent of an operation and records its state before the change.
 fn find_to_change(
     console: &Console,
     caller: &Caller,
     key: &str,
-    operation: &Operation,
+    operation: &AdminOperation,
 ) -> Result<Arc<Agent>, Failure> {
     let agent = console.engine().registry().find(&caller.scope, key)?;
     operation.name(agent.slug.as_str());
@@ -356,110 +362,107 @@ fn find_to_change(
     Ok(agent)
 }
 
-/// The agents that are meant, in words.
-pub(super) fn names(slugs: &[String]) -> String {
+/// Description of the selected agents for audit records.
+pub(super) fn join_slugs(slugs: &[String]) -> String {
     if slugs.is_empty() { "all agents".to_owned() } else { slugs.join(", ") }
 }
 
-/// An agent's latest probes, newest first.
+/// Latest probes of an agent, newest first.
 pub async fn probes(console: &Console, agent: &Agent, limit: usize) -> Result<Vec<Probe>, Failure> {
     Ok(console.engine().registry().probes(agent, limit).await?)
 }
 
-/// What changed in an agent's card, newest first.
-pub async fn history(console: &Console, agent: &Agent) -> Result<Vec<Replaced>, Failure> {
+/// Changes of an agent's card, newest first.
+pub async fn history(console: &Console, agent: &Agent) -> Result<Vec<CardRevision>, Failure> {
     let mut after = Arc::clone(&agent.card);
     let mut changes = Vec::new();
     for old in console.engine().registry().history(agent).await? {
-        let Some(before) = console.office().read_card(old.card.get()).map(Arc::new) else { continue };
-        changes.push(Replaced { at: old.replaced_at, diff: CardDiff::between(&before, &after) });
+        let Some(before) = console.host().read_card(old.card.get()).map(Arc::new) else { continue };
+        changes.push(CardRevision { at: old.replaced_at, diff: CardDiff::between(&before, &after) });
         after = before;
     }
     Ok(changes)
 }
 
-/// What would change if the card that waits were approved.
-pub fn pending(agent: &Agent) -> Option<CardDiff> {
+/// Difference between the card in use and the one that waits for approval.
+pub fn pending_changes(agent: &Agent) -> Option<CardDiff> {
     agent.pending.as_ref().map(|pending| CardDiff::between(&agent.card, &pending.card))
 }
 
-/// The health with that name.
-pub(crate) fn health(name: &str) -> Option<Health> {
+/// Health by its name.
+pub(crate) fn parse_health(name: &str) -> Option<Health> {
     let all = [Health::Unknown, Health::Healthy, Health::Degraded, Health::Unreachable];
     all.into_iter().find(|health| health.as_str() == name)
 }
 
-/// The level with that name, `system` included: it can be asked for, not given.
-pub(crate) fn level(name: &str) -> Option<Trust> {
+/// Trust level by its name, including `system`, which can be queried but not assigned.
+pub(crate) fn parse_trust(name: &str) -> Option<Trust> {
     [Trust::External, Trust::Trusted, Trust::System].into_iter().find(|trust| trust.as_str() == name)
 }
 
-/// The level with that name, if it can be given.
-pub(super) fn assignable(level: &str) -> Result<Trust, Failure> {
+/// Trust level by its name, if it can be assigned.
+pub(super) fn parse_assignable_trust(level: &str) -> Result<Trust, Failure> {
     Trust::parse_assignable(level).ok_or_else(|| {
         let message = if level == "system" {
-            "system is the platform's own level and cannot be given; use external or trusted".to_owned()
+            "the trust level system cannot be assigned; use external or trusted".to_owned()
         } else {
-            format!("\"{level}\" is not a level of trust; use external or trusted")
+            format!("\"{level}\" is not a trust level; use external or trusted")
         };
         Failure::new(Kind::Invalid, message)
     })
 }
 
-/// The credential that is wanted, said in short or in full.
-fn credential(
+/// Credential from its short form (`secret`) or its full form (`credential`).
+fn parse_credential(
     console: &Console,
     caller: &Caller,
     short: Option<&str>,
     full: Option<&Credential>,
 ) -> Result<Option<Credential>, Failure> {
-    let wanted = match (short, full) {
+    let requested = match (short, full) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
-            return Err(Failure::new(
-                Kind::Invalid,
-                "say where the secret is once: `secret`, or `credential`",
-            ));
+            return Err(Failure::new(Kind::Invalid, "set either `secret` or `credential`, not both"));
         }
         (None, Some(full)) => full.clone(),
         (Some(text), None) => Credential::new(Source::parse(text.trim()).ok_or_else(|| {
             let message =
-                format!("\"{text}\" does not say where a secret is: env:NAME, file:PATH or store:NAME");
+                format!("\"{text}\" is not a source of a secret; use env:NAME, file:PATH or store:NAME");
             Failure::new(Kind::Invalid, message)
         })?),
     };
-    if !console.may_use_machine(caller) {
-        let message = "these are secrets of this server's machine: use `rialto agents credential` there, or, from the org default, set [server] allow_commands_over_api";
+    if !console.may_use_machine_resources(caller) {
+        let message = "secrets of the server's machine cannot be used over the network: use `rialto agents credential` on that machine, or, from the org default, set [server] allow_commands_over_api";
         return Err(Failure::new(Kind::Denied, message));
     }
-    Ok(Some(wanted))
+    Ok(Some(requested))
 }
 
-/// What would help where an agent's card cannot be had.
-const fn help(error: &RegistryError) -> &'static str {
+/// Advice for an error in fetching a card.
+const fn registration_help(error: &RegistryError) -> &'static str {
     match error {
         RegistryError::Address(AddressError::Scheme(_)) => {
-            "; write it like https://agents.example.com/reviewer"
+            "; use a URL like https://agents.example.com/reviewer"
         }
         RegistryError::Discovery(DiscoveryError::Status { status, .. }) => match status {
             404 => {
-                "; cards are looked for at /.well-known/agent-card.json and /.well-known/agent.json below the address: see that it is the agent's, or say where its card is (card path, `--card-path`)"
+                "; cards are fetched from /.well-known/agent-card.json and /.well-known/agent.json below the URL: check the URL, or set the path of the card (card path, `--card-path`)"
             }
             401 | 403 => {
-                "; it wants to know who asks: keep what it takes with `rialto secrets set NAME`, and name that when you register it (secret, `--secret store:NAME`)"
+                "; it requires authentication: save its secret with `rialto secrets set NAME`, and use it when you register the agent (secret, `--secret store:NAME`)"
             }
-            500.. => "; the trouble is at the agent: see its log, and try again",
+            500.. => "; the agent failed: see its log, and try again",
             _ => "",
         },
         RegistryError::Discovery(DiscoveryError::Unreachable { .. }) => {
-            "; see that it runs, and that this server's machine gets there"
+            "; check that it is running and reachable from this server's machine"
         }
         _ => "",
     }
 }
 
-/// What is told of an address that is not taken from afar: who can have it taken anyway, and how.
-pub(super) fn with_way_in(
+/// Adds advice to the error of an address that is not allowed over the network.
+pub(super) fn with_local_hint(
     console: &Console,
     caller: &Caller,
     mut failure: Failure,
@@ -467,14 +470,14 @@ pub(super) fn with_way_in(
 ) -> Failure {
     if !console.may_use_private_addresses(caller) {
         failure.message += &format!(
-            "; whoever may do it anyway does so at the server's machine with `{command}`, or sets [server] allow_private_over_api"
+            "; to allow it, use `{command}` on the server's machine, or set [server] allow_private_over_api"
         );
     }
     failure
 }
 
-/// The row with the moment it was really last seen: a probe that finds nothing new is written down, and nobody reads rows again for it.
-async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Failure> {
+/// Agent with the time it was last seen. A probe that finds nothing new is stored without a new version of the row.
+async fn with_last_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Failure> {
     let latest =
         probes(console, &agent, 1).await?.into_iter().find(|probe| probe.health != Health::Unreachable);
     let latest = latest.map(|probe| probe.at).filter(|at| agent.last_seen_at.is_none_or(|seen| seen < *at));
@@ -484,13 +487,13 @@ async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Fai
     })
 }
 
-/// Whether the caller may see that an agent is there.
+/// Whether the caller is allowed to see an agent.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
-    console.at_machine()
+    console.is_local()
         || console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 
-fn has(agent: &Agent, word: &str) -> bool {
+fn contains_word(agent: &Agent, word: &str) -> bool {
     let is_in = |text: &str| text.to_lowercase().contains(word);
     agent.slug.contains(word)
         || is_in(&agent.card.name)

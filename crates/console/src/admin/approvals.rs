@@ -1,4 +1,4 @@
-//! What waits until somebody has approved it, for whoever a policy lets `approve_call`.
+//! Approvals: pending and decided calls, for callers with permission to `approve_call`.
 
 use rialto_engine::approvals::Decider;
 use rialto_model::{
@@ -10,103 +10,107 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-use super::{cut, page_size};
-use crate::{Console, operation::Operation};
+use super::{page_size, truncate_page};
+use crate::{Console, operation::AdminOperation};
 
-/// So many that wait are shown, and so many of the latest are looked at for those that do not.
-const SHOWN: usize = 100;
+/// Maximum number of pending approvals, and of recent ones that are searched for decisions.
+const MAX_LISTED: usize = 100;
 
-/// Counting stops here: every page of somebody who may decide asks for it.
-pub(crate) const COUNTED: usize = 9;
+/// Maximum count of pending approvals, because every page counts them.
+pub(crate) const MAX_COUNTED: usize = 9;
 
-/// What waits, and what was decided lately; newest first.
+/// Pending and recently decided approvals, newest first.
 #[derive(Clone, Debug)]
-pub struct Approvals {
-    /// What waits.
+pub struct ApprovalLists {
+    /// Pending approvals.
     pub waiting: Vec<Approval>,
-    /// What was decided, or waits for nothing any more.
+    /// Decided and withdrawn approvals.
     pub decided: Vec<Approval>,
 }
 
-/// Which of them to list, newest first.
+/// Filter and page of a list of approvals, newest first.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Also those that wait for nothing any more.
+pub struct ApprovalQuery {
+    /// Whether decided and withdrawn approvals are included.
     pub all: bool,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those older than this one.
+    /// Last approval of the previous page.
     pub cursor: Option<ApprovalId>,
 }
 
-/// One page of what waits in the caller's org, or waited, and where the next begins.
+/// Page of the approvals of the caller's org, and the cursor of the next one.
 pub async fn page(
     console: &Console,
     caller: &Caller,
-    filter: &Filter,
+    filter: &ApprovalQuery,
 ) -> Result<(Vec<Approval>, Option<ApprovalId>), Failure> {
     let (by, limit) = (decider(console, caller)?, page_size(filter.limit));
     let mut found: Vec<Approval> = Vec::new();
-    // What turns out to wait for nothing is left out, so a look may find less than there is.
+    // Settled approvals are left out of each batch, so one batch may be shorter than the page.
     while found.len() <= limit {
         let before = found.last().map(|last| last.id.clone()).or_else(|| filter.cursor.clone());
-        let wanted = ApprovalFilter {
+        let batch_filter = ApprovalFilter {
             undecided: !filter.all,
             before,
             limit: limit + 1 - found.len(),
             ..ApprovalFilter::default()
         };
-        let more = console.engine().approvals(&by, wanted).await?;
+        let more = console.engine().approvals(&by, batch_filter).await?;
         if more.is_empty() {
             break;
         }
         found.extend(more);
     }
-    let next = cut(&mut found, limit, |last| last.id.clone());
+    let next = truncate_page(&mut found, limit, |last| last.id.clone());
     Ok((found, next))
 }
 
-/// One of them.
+/// Finds an approval.
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Approval, Failure> {
     console.engine().approval(&decider(console, caller)?, id).await
 }
 
-/// What waits in the caller's org, and what was decided there lately.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Approvals, Failure> {
+/// Pending and recently decided approvals of the caller's org.
+pub async fn list(console: &Console, caller: &Caller) -> Result<ApprovalLists, Failure> {
     let by = decider(console, caller)?;
-    let undecided = ApprovalFilter { undecided: true, limit: SHOWN, ..ApprovalFilter::default() };
+    let undecided = ApprovalFilter { undecided: true, limit: MAX_LISTED, ..ApprovalFilter::default() };
     let waiting = console.engine().approvals(&by, undecided).await?;
-    let latest = ApprovalFilter { limit: SHOWN, ..ApprovalFilter::default() };
+    let latest = ApprovalFilter { limit: MAX_LISTED, ..ApprovalFilter::default() };
     let mut decided = console.engine().approvals(&by, latest).await?;
     decided.retain(|approval| approval.decided.is_some() || approval.is_settled);
-    Ok(Approvals { waiting, decided })
+    Ok(ApprovalLists { waiting, decided })
 }
 
-/// What a task waits for, if the caller may decide about it.
-pub async fn of_task(console: &Console, caller: &Caller, task: &TaskId) -> Result<Vec<Approval>, Failure> {
-    if console.may(caller, Action::ApproveCall).is_err() {
+/// Pending approvals of a task, if the caller is allowed to decide about them.
+pub async fn list_for_task(
+    console: &Console,
+    caller: &Caller,
+    task: &TaskId,
+) -> Result<Vec<Approval>, Failure> {
+    if console.check_admin(caller, Action::ApproveCall).is_err() {
         return Ok(Vec::new());
     }
     let filter = ApprovalFilter {
         task: Some(task.clone()),
         undecided: true,
-        limit: SHOWN,
+        limit: MAX_LISTED,
         ..ApprovalFilter::default()
     };
     console.engine().approvals(&decider(console, caller)?, filter).await
 }
 
-/// How many wait for somebody like the caller; [`COUNTED`] and one more are many. Trouble in counting keeps no page from being shown.
-pub(crate) async fn count(console: &Console, caller: &Caller) -> usize {
-    if console.may(caller, Action::ApproveCall).is_err() {
+/// Number of pending approvals for the caller, at most one more than [`MAX_COUNTED`]; 0 if they cannot be read.
+pub(crate) async fn count_waiting(console: &Console, caller: &Caller) -> usize {
+    if console.check_admin(caller, Action::ApproveCall).is_err() {
         return 0;
     }
-    let filter = ApprovalFilter { undecided: true, limit: COUNTED + 1, ..ApprovalFilter::default() };
+    let filter = ApprovalFilter { undecided: true, limit: MAX_COUNTED + 1, ..ApprovalFilter::default() };
     let found = console.engine().approvals(&Decider::Caller(caller.clone()), filter).await;
     found.map_or(0, |found| found.len())
 }
 
-/// Decides about something that waits. Whoever has it under way goes on with it.
+/// Decides a pending approval. The server that holds the call resumes it.
 pub async fn decide(
     console: &Console,
     caller: &Caller,
@@ -118,19 +122,19 @@ pub async fn decide(
         Ok(decider) => console.engine().decide_on(&decider, id, approved, reason).await,
         Err(refused) => Err(refused),
     };
-    // A decision is recorded where it is taken, because it is also taken in tasks; here only what did not become one.
+    // The engine records decisions, because they are also made in tasks. Only failed attempts are recorded here.
     match decided {
         Ok(approval) => Ok(approval),
         Err(failure) => {
-            let operation = Operation::new("approve_call", id);
+            let operation = AdminOperation::new("approve_call", id);
             console.record(caller, &operation, Err(failure)).await
         }
     }
 }
 
 fn decider(console: &Console, caller: &Caller) -> Result<Decider, Failure> {
-    if console.at_machine() {
-        Ok(Decider::Operator(console.office().operator()))
+    if console.is_local() {
+        Ok(Decider::Operator(console.host().operator_name()))
     } else if caller.rights.have(Right::Admin) {
         Ok(Decider::Caller(caller.clone()))
     } else {

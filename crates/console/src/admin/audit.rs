@@ -1,4 +1,4 @@
-//! What was done, by whom, and whether the record of it is whole.
+//! Audit log: search and verification.
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use rialto_model::{
@@ -10,85 +10,90 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-use super::{cut, page_size};
+use super::{page_size, truncate_page};
 use crate::{Console, console::store_failure};
 
-/// Which records to search for, newest first.
+/// Filter and page of a search of the audit log, newest first.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only those at or after this moment: a time, or how long ago (`2h`).
+pub struct AuditQuery {
+    /// Earliest time: a timestamp, or how long ago (`2h`).
     pub since: Option<String>,
-    /// Only those before it.
+    /// Time before which records must be.
     pub until: Option<String>,
-    /// Only about this agent.
+    /// Agent to filter by.
     pub agent: Option<String>,
-    /// Only this caller's.
+    /// Caller to filter by.
     pub caller: Option<String>,
-    /// Only about this task.
+    /// Task to filter by.
     pub task: Option<String>,
     /// `completed`, `failed` or `denied`.
     pub outcome: Option<String>,
-    /// Only administrative operations, if it is `true`.
+    /// `true` for administrative operations only.
     pub admin: Option<String>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those older than this record.
+    /// Last record of the previous page.
     pub cursor: Option<u64>,
 }
 
-/// One page of records.
+/// Page of audit records.
 #[derive(Clone, Debug)]
-pub struct Page {
-    /// Those of this page.
+pub struct AuditResults {
+    /// Records of this page.
     pub records: Vec<Audited>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub next: Option<u64>,
 }
 
-// === impl Filter ===
+// === impl AuditQuery ===
 
-impl Filter {
-    /// The names of what can be asked for, but for the page.
+impl AuditQuery {
+    /// Names of the filters.
     pub const NAMES: [&str; 7] = ["since", "until", "agent", "caller", "task", "outcome", "admin"];
 
-    /// What is asked for by these names.
-    pub(crate) fn read<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Self {
+    /// Filters by their names.
+    pub(crate) fn from_params<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Self {
         let [since, until, agent, caller, task, outcome, admin] =
             Self::NAMES.map(|name| given(name).map(str::to_owned));
         Self { since, until, agent, caller, task, outcome, admin, limit: None, cursor: None }
     }
 }
 
-/// Searches the trail of the caller's org.
-pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+/// Searches the audit log of the caller's org.
+pub async fn search(
+    console: &Console,
+    caller: &Caller,
+    filter: &AuditQuery,
+) -> Result<AuditResults, Failure> {
+    console.authorize_admin(caller, Action::AdminAudit).await?;
     let now = console.engine().now();
-    let moment = |text: &Option<String>| given(text).map(|text| moment(&text, now)).transpose();
+    let time = |text: &Option<String>| non_blank(text).map(|text| parse_time(&text, now)).transpose();
     let limit = page_size(filter.limit);
-    let wanted = AuditFilter {
-        since: moment(&filter.since)?,
-        until: moment(&filter.until)?,
-        agent: given(&filter.agent).map(|key| agent_id(console, caller, key)),
-        caller: given(&filter.caller).map(CallerId::from),
-        task: given(&filter.task).map(TaskId::from),
-        outcome: given(&filter.outcome).map(|name| outcome(&name)).transpose()?,
-        admin: flag("admin", &filter.admin)?,
+    let audit_filter = AuditFilter {
+        since: time(&filter.since)?,
+        until: time(&filter.until)?,
+        agent: non_blank(&filter.agent).map(|key| find_agent_id(console, caller, key)),
+        caller: non_blank(&filter.caller).map(CallerId::from),
+        task: non_blank(&filter.task).map(TaskId::from),
+        outcome: non_blank(&filter.outcome).map(|name| parse_outcome(&name)).transpose()?,
+        admin: parse_flag("admin", &filter.admin)?,
         before: filter.cursor,
         limit: limit + 1,
     };
-    let mut records = console.store().audit_trail(&caller.scope, &wanted).await.map_err(store_failure)?;
-    let next = cut(&mut records, limit, |last| last.record);
-    Ok(Page { records, next })
+    let mut records =
+        console.store().audit_trail(&caller.scope, &audit_filter).await.map_err(store_failure)?;
+    let next = truncate_page(&mut records, limit, |last| last.record);
+    Ok(AuditResults { records, next })
 }
 
-/// Reads the whole trail and compares it with its seals.
+/// Verifies the whole audit log against its seals.
 pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+    console.authorize_admin(caller, Action::AdminAudit).await?;
     console.store().verify_audit().await.map_err(store_failure)
 }
 
-/// How an announcement came out, in one word.
-pub fn ended(event: &VerbEvent) -> String {
+/// Outcome of an audit event as a word.
+pub fn outcome_word(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
         _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
@@ -96,24 +101,24 @@ pub fn ended(event: &VerbEvent) -> String {
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
         (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
         (None, Some(Outcome::Failed)) => "failed".to_owned(),
-        (None, None) => "begun".to_owned(),
+        (None, None) => "started".to_owned(),
     }
 }
 
-/// What was said, unless that is nothing.
-pub(crate) fn given(text: &Option<String>) -> Option<String> {
+/// Text, unless it is missing or blank.
+pub(crate) fn non_blank(text: &Option<String>) -> Option<String> {
     text.clone().filter(|text| !text.trim().is_empty())
 }
 
-/// The agent's id. One that is no longer registered can still be asked for by its id.
-pub(crate) fn agent_id(console: &Console, caller: &Caller, key: String) -> AgentId {
+/// Id of an agent. A removed agent can still be searched for by its id.
+pub(crate) fn find_agent_id(console: &Console, caller: &Caller, key: String) -> AgentId {
     let found = console.engine().registry().find(&caller.scope, &key);
     found.map_or_else(|_| AgentId::from(key), |agent| agent.id.clone())
 }
 
-/// Whether something was asked for that is asked for with `true`.
-fn flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
-    match given(text).as_deref() {
+/// Boolean filter from `true` or `false`.
+fn parse_flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
+    match non_blank(text).as_deref() {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(other) => {
@@ -122,20 +127,20 @@ fn flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
     }
 }
 
-fn outcome(name: &str) -> Result<AuditOutcome, Failure> {
+fn parse_outcome(name: &str) -> Result<AuditOutcome, Failure> {
     match name {
         "completed" => Ok(AuditOutcome::Completed),
         "failed" => Ok(AuditOutcome::Failed),
         "denied" => Ok(AuditOutcome::Denied),
         _ => {
-            let message = format!("\"{name}\" is no outcome; use completed, failed or denied");
+            let message = format!("\"{name}\" is not an outcome; use completed, failed or denied");
             Err(Failure::new(Kind::Invalid, message))
         }
     }
 }
 
-/// A moment, or how long before `now` it was.
-pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+/// Timestamp, or a span before `now`.
+pub(crate) fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     if let Ok(moment) = text.trim().parse() {
         return Ok(moment);
     }
@@ -143,7 +148,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let ago = text.trim().parse::<Span>().ok().and_then(|span| now.checked_sub(span.abs()).ok());
     ago.map(|moment| moment.timestamp()).ok_or_else(|| {
         let message =
-            format!("\"{text}\" is no time; write 2026-11-15T08:00:00Z, or 90m, 2h or 7d for how long ago");
+            format!("\"{text}\" is not a time; use 2026-11-15T08:00:00Z, or 90m, 2h or 7d for how long ago");
         Failure::new(Kind::Invalid, message)
     })
 }
@@ -153,11 +158,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_a_time_or_how_long_ago_it_was() {
+    fn a_time_is_a_timestamp_or_a_span_before_now() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        assert_eq!(moment("2h", now).unwrap(), "2026-11-15T10:00:00Z".parse().unwrap());
-        assert_eq!(moment("7d", now).unwrap(), "2026-11-08T12:00:00Z".parse().unwrap());
-        assert_eq!(moment("2026-11-01T00:00:00Z", now).unwrap(), "2026-11-01T00:00:00Z".parse().unwrap());
-        assert!(moment("soon", now).unwrap_err().message.contains("90m"));
+        assert_eq!(parse_time("2h", now).unwrap(), "2026-11-15T10:00:00Z".parse().unwrap());
+        assert_eq!(parse_time("7d", now).unwrap(), "2026-11-08T12:00:00Z".parse().unwrap());
+        assert_eq!(parse_time("2026-11-01T00:00:00Z", now).unwrap(), "2026-11-01T00:00:00Z".parse().unwrap());
+        assert!(parse_time("soon", now).unwrap_err().message.contains("90m"));
     }
 }

@@ -1,4 +1,4 @@
-//! What calls cost, as far as anybody says.
+//! Costs of calls, as reported by agents.
 
 use rialto_api_types::audit::CostReport;
 use rialto_model::{
@@ -9,46 +9,50 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-use super::audit::{agent_id, given, moment};
+use super::audit::{find_agent_id, non_blank, parse_time};
 use crate::{Console, console::store_failure};
 
-/// Which costs to sum up.
+/// Filter and grouping of a cost report.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only of calls that ended at or after this moment: a time, or how long ago (`2h`).
+pub struct CostReportQuery {
+    /// Earliest end of a call: a timestamp, or how long ago (`2h`).
     pub since: Option<String>,
-    /// Only of calls that ended before it.
+    /// Time before which calls must have ended.
     pub until: Option<String>,
-    /// Only this agent's: by slug, id, URL or name.
+    /// Agent to filter by: its slug, id, URL or name.
     pub agent: Option<String>,
-    /// Only this caller's.
+    /// Caller to filter by.
     pub caller: Option<String>,
-    /// One sum for each of these.
+    /// Grouping of the sums.
     pub by: CostBy,
 }
 
-/// Sums up what calls of the caller's org cost.
-pub async fn costs(console: &Console, caller: &Caller, filter: &Filter) -> Result<CostReport, Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+/// Sums up the costs of calls in the caller's org.
+pub async fn cost_report(
+    console: &Console,
+    caller: &Caller,
+    filter: &CostReportQuery,
+) -> Result<CostReport, Failure> {
+    console.authorize_admin(caller, Action::AdminAudit).await?;
     let now = console.engine().now();
-    let moment = |text: &Option<String>| given(text).map(|text| moment(&text, now)).transpose();
+    let time = |text: &Option<String>| non_blank(text).map(|text| parse_time(&text, now)).transpose();
     let query = CostQuery {
-        since: moment(&filter.since)?,
-        until: moment(&filter.until)?,
-        agent: given(&filter.agent).map(|key| agent_id(console, caller, key)),
-        caller: given(&filter.caller).map(CallerId::from),
+        since: time(&filter.since)?,
+        until: time(&filter.until)?,
+        agent: non_blank(&filter.agent).map(|key| find_agent_id(console, caller, key)),
+        caller: non_blank(&filter.caller).map(CallerId::from),
         by: filter.by,
     };
     let mut sums = console.store().costs(&caller.scope, &query).await.map_err(store_failure)?;
     if query.by == CostBy::Agent {
-        sums.iter_mut().for_each(|sum| name(console, sum));
+        sums.iter_mut().for_each(|sum| name_by_slug(console, sum));
     }
-    let total = total(&sums);
+    let total = sum_up(&sums);
     Ok(CostReport { sums, total })
 }
 
-/// What costs are summed up by, by its name.
-pub(crate) fn by(name: &str) -> Option<CostBy> {
+/// Grouping by its name.
+pub(crate) fn parse_grouping(name: &str) -> Option<CostBy> {
     match name {
         "agent" => Some(CostBy::Agent),
         "skill" => Some(CostBy::Skill),
@@ -58,14 +62,14 @@ pub(crate) fn by(name: &str) -> Option<CostBy> {
     }
 }
 
-/// People know agents by their slugs. One that is no longer registered keeps its id.
-fn name(console: &Console, sum: &mut CostSum) {
+/// Replaces the id of a registered agent by its slug.
+fn name_by_slug(console: &Console, sum: &mut CostSum) {
     if let Some(agent) = console.engine().registry().get(&AgentId::from(sum.key.as_str())) {
         sum.key.clone_from(&agent.slug);
     }
 }
 
-fn total(sums: &[CostSum]) -> CostSum {
+fn sum_up(sums: &[CostSum]) -> CostSum {
     let none = CostSum { key: "total".to_owned(), calls: 0, unknown: 0, estimated_cents: Cents::default() };
     sums.iter().fold(none, |total, sum| CostSum {
         calls: total.calls + sum.calls,

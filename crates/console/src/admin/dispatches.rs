@@ -1,5 +1,5 @@
-//! Work that names nobody: giving it away, and why this agent got it. Whoever may call gives work away and sees its own choices;
-//! whoever may read the audit trail sees everybody's.
+//! Dispatches: routing of work to the best agent, and the routing decisions. Callers see their own decisions; with permission to read the
+//! audit log, they see those of the whole org.
 
 use std::time::Duration;
 
@@ -16,108 +16,120 @@ use rialto_model::{
 };
 
 use super::page_size;
-use crate::Console;
+use crate::{
+    Console,
+    console::{require_right, require_right_or_admin},
+};
 
-/// A page has at most so many: each tells of everybody who was considered.
-const MOST: usize = 200;
+/// Maximum number of rows of a page. Each row contains all candidates.
+const MAX_ROWS: usize = 200;
 
-/// Which choices to list, newest first.
+/// Filter and page of a list of routing decisions, newest first.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only of this type of work.
+pub struct DispatchQuery {
+    /// Type of work to filter by.
     pub work_type: Option<String>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those older than this one.
+    /// Last decision of the previous page.
     pub cursor: Option<DispatchId>,
 }
 
-/// Work for whoever does it best.
+/// Work for the best agent.
 #[derive(Debug)]
-pub struct Wanted {
-    /// What is to be done.
+pub struct WorkRequest {
+    /// Type, description and required skills of the work.
     pub work: Work,
-    /// What is said to the agent.
+    /// Message for the agent.
     pub part: Part,
-    /// The conversation to go on with.
+    /// Conversation to continue.
     pub context: Option<String>,
-    /// How long the caller waits.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
+    /// Timeout of the call.
+    pub timeout: Option<Duration>,
+    /// Trace context of the caller.
     pub trace: Option<Box<Trace>>,
 }
 
-/// What came of it.
+/// Result of a dispatch.
 #[derive(Clone, Debug)]
-pub struct Done {
-    /// The choice.
+pub struct DispatchOutcome {
+    /// Id of the routing decision.
     pub dispatch: Option<DispatchId>,
-    /// Who did it.
+    /// Slug of the selected agent, while it is registered.
     pub agent: Option<String>,
-    /// The task that it was.
+    /// Task of the call.
     pub task: Task,
 }
 
-/// Choices of the caller, or of everybody where it may see them, newest first, and where the next page begins.
+/// Page of routing decisions that the caller is allowed to see, newest first, and the cursor of the next one.
 pub async fn list(
     console: &Console,
     caller: &Caller,
-    filter: &Filter,
+    filter: &DispatchQuery,
 ) -> Result<(Vec<Dispatch>, Option<DispatchId>), Failure> {
-    let limit = page_size(filter.limit).min(MOST);
-    let wanted = DispatchFilter {
+    let limit = page_size(filter.limit).min(MAX_ROWS);
+    let requested = DispatchFilter {
         work_type: filter.work_type.clone(),
         before: filter.cursor.clone(),
         limit,
         ..DispatchFilter::default()
     };
-    let found = read(console, caller, wanted).await?;
+    let found = query(console, caller, requested).await?;
     let next = found.last().filter(|_| found.len() == limit).map(|last| last.id.clone());
     Ok((found, next))
 }
 
-/// One of them: by its id, or by that of a task it made.
+/// Finds a routing decision by its id or the id of a task.
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Dispatch, Failure> {
     let filter = DispatchFilter { id: Some(id.to_owned()), limit: 1, ..DispatchFilter::default() };
-    let found = read(console, caller, filter).await?.into_iter().next();
-    found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no choice \"{id}\" that you may see")))
+    let found = query(console, caller, filter).await?.into_iter().next();
+    found.ok_or_else(|| {
+        Failure::new(
+            Kind::NotFound,
+            format!("there is no routing decision \"{id}\" that you are allowed to see"),
+        )
+    })
 }
 
-/// Whether a task is one that named nobody, and whose choice the caller may see.
-pub(crate) async fn is_choice(console: &Console, caller: &Caller, task: &TaskId) -> bool {
+/// Whether a task was dispatched, and the caller is allowed to see the decision.
+pub(crate) async fn is_visible_dispatch(console: &Console, caller: &Caller, task: &TaskId) -> bool {
     show(console, caller, task.as_str()).await.is_ok()
 }
 
-/// Gives work to whoever does it best, and waits until it is done or asks something.
-pub async fn dispatch(console: &Console, caller: &Caller, wanted: Wanted) -> Result<Done, Failure> {
-    Console::own(caller, Right::Call)?;
+/// Routes work to the best agent, and waits until it ends or asks for input.
+pub async fn dispatch(
+    console: &Console,
+    caller: &Caller,
+    requested: WorkRequest,
+) -> Result<DispatchOutcome, Failure> {
+    require_right(caller, Right::Call)?;
     let request = DispatchRequest {
-        context: wanted.context,
-        wall_clock: wanted.wall_clock,
-        trace: wanted.trace,
-        ..DispatchRequest::new(caller.clone(), console.door(), wanted.work, vec![wanted.part])
+        context: requested.context,
+        wall_clock: requested.timeout,
+        trace: requested.trace,
+        ..DispatchRequest::new(caller.clone(), console.protocol(), requested.work, vec![requested.part])
     };
     let running = Box::pin(console.engine().dispatch(request)).await?;
     let dispatch = running.dispatch().cloned();
     let task = running.finish().await?;
     let agent = console.engine().registry().get(&task.head.agent);
-    Ok(Done { dispatch, agent: agent.map(|agent| agent.slug.clone()), task })
+    Ok(DispatchOutcome { dispatch, agent: agent.map(|agent| agent.slug.clone()), task })
 }
 
-/// Who would be chosen, and why. Nobody is called.
-pub async fn resolve(console: &Console, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
-    Console::need(caller, Right::Discover)?;
-    // Others are asked what there is here, not what is elsewhere: two servers that ask each other would never end.
-    if console.at_machine() {
+/// Routing decision for some work, without a call.
+pub async fn preview(console: &Console, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    require_right_or_admin(caller, Right::Discover)?;
+    // A remote caller gets the agents of this server only: two servers that ask each other would never end.
+    if console.is_local() {
         console.engine().explain(caller, work).await
     } else {
         console.engine().explain_here(caller, work).await
     }
 }
 
-async fn read(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
-    Console::need(caller, Right::Call)?;
+async fn query(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
+    require_right_or_admin(caller, Right::Call)?;
     console.engine().sync().await?;
-    let own = (!console.sees_all(caller)).then(|| caller.id.clone());
+    let own = (!console.sees_all_callers(caller)).then(|| caller.id.clone());
     console.engine().dispatches(caller, DispatchFilter { caller: own, ..filter }).await
 }

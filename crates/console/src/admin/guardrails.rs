@@ -1,13 +1,12 @@
-//! Guardrails: which are in force, and what they or any others find in a text. Nothing is kept, and what was found is told by its kind
-//! and place.
+//! Guardrails: the active ones, and tests on a text. Nothing is stored, and findings contain kinds and positions only.
 
 use rialto_api_types::guardrails::{
-    ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailReport, GuardrailVerdict,
+    ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailTestResult, GuardrailVerdict,
 };
 use rialto_guard::{
-    ContentFinding, FindingVerdict, Findings, GuardrailRuleset, PartField,
-    config::{CheckAction as Then, CheckDirection, Guardrail, GuardrailCheck},
-    scoped_rules::{CalledSkill, Guardrails},
+    Field, Finding, Findings, Guards, Verdict,
+    config::{Action as GuardAction, Check, Guardrail, Target},
+    setting::{Called, Guardrails},
 };
 use rialto_model::{
     call::Caller,
@@ -19,199 +18,203 @@ use rialto_policy::Action;
 
 use crate::Console;
 
-/// The checks that need no settings, and what they look for.
+/// Checks without settings, with their labels.
 pub const CHECKS: [(&str, &str); 4] = [
     ("pii", "Personal data"),
     ("secrets", "Secrets"),
-    ("prompt-injection", "Orders to models"),
-    ("max-tokens", "More text than a model should get"),
+    ("prompt-injection", "Prompt injection"),
+    ("max-tokens", "Token limit"),
 ];
 
-/// What is looked for when nobody says what.
-const USUAL: [&str; 3] = ["pii", "prompt-injection", "secrets"];
+/// Checks of a test that names none.
+const DEFAULT_CHECKS: [&str; 3] = ["pii", "prompt-injection", "secrets"];
 
-/// Something to be looked through, and what for.
+/// Content to test guardrails on, and the guardrails to test.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    /// A text, or data, which is looked through in its strings.
+pub struct GuardrailTestRequest {
+    /// Text, or data whose strings are checked.
     pub part: Part,
-    /// What is looked for, by the names of checks that need no settings.
+    /// Names of checks without settings to test.
     pub checks: Option<Vec<String>>,
-    /// A guardrail of the caller's own, in place of that.
+    /// Guardrail to test in place of `checks`.
     pub guardrail: Option<Guardrail>,
-    /// What is done when something of `checks` is found.
-    pub action: Option<Then>,
-    /// Whose guardrails in force, where none are named: `<agent>.<skill>`. Without it, those for everything.
+    /// Action when one of `checks` finds something.
+    pub action: Option<GuardAction>,
+    /// Skill whose active guardrails are tested, `<agent>.<skill>`; by default those for all skills.
     pub skill: Option<String>,
-    /// Which way it goes.
-    pub target: CheckDirection,
-    /// Whether the usual checks are tried where none are named and nothing is in force.
+    /// Direction of the message.
+    pub target: Target,
+    /// Whether the default checks are tested if none are named and no guardrail is active.
     pub or_usual: bool,
 }
 
-/// What came of it.
+/// Result of a guardrail test.
 #[derive(Clone, Debug)]
-pub struct Tried {
-    /// What would become of it.
-    pub verdict: FindingVerdict,
-    /// What was found.
+pub struct GuardrailTestOutcome {
+    /// Action that would be taken on the message.
+    pub verdict: Verdict,
+    /// Findings.
     pub findings: Findings,
-    /// What is left when everything is replaced that can be.
-    pub left: String,
-    /// How many model servers would be asked too.
+    /// Content with every finding replaced that can be.
+    pub redacted: String,
+    /// Number of model servers that would be called too.
     pub not_asked: usize,
-    /// Where the guardrails that were tried are written, where they are those in force.
-    pub places: Option<Vec<String>>,
+    /// Configuration paths of the tested guardrails, if the active ones were tested.
+    pub config_paths: Option<Vec<String>>,
 }
 
-// === impl Tried ===
+// === impl GuardrailTestOutcome ===
 
-impl From<Tried> for GuardrailReport {
-    fn from(tried: Tried) -> Self {
+impl From<GuardrailTestOutcome> for GuardrailTestResult {
+    fn from(outcome: GuardrailTestOutcome) -> Self {
         Self {
-            verdict: match tried.verdict {
-                FindingVerdict::Pass => GuardrailVerdict::Pass,
-                FindingVerdict::Log => GuardrailVerdict::Log,
-                FindingVerdict::Warn => GuardrailVerdict::Warn,
-                FindingVerdict::Redact => GuardrailVerdict::Redact,
-                FindingVerdict::Block => GuardrailVerdict::Block,
+            verdict: match outcome.verdict {
+                Verdict::Pass => GuardrailVerdict::Pass,
+                Verdict::Log => GuardrailVerdict::Log,
+                Verdict::Warn => GuardrailVerdict::Warn,
+                Verdict::Redact => GuardrailVerdict::Redact,
+                Verdict::Block => GuardrailVerdict::Block,
             },
-            findings: tried.findings.found.into_iter().map(guardrail_finding).collect(),
-            redacted: tried.left,
-            not_asked: tried.not_asked,
-            guardrails: tried.places,
+            findings: outcome.findings.found.into_iter().map(guardrail_finding).collect(),
+            redacted: outcome.redacted,
+            not_asked: outcome.not_asked,
+            guardrails: outcome.config_paths,
         }
     }
 }
 
-fn guardrail_finding(finding: ContentFinding) -> GuardrailFinding {
+fn guardrail_finding(finding: Finding) -> GuardrailFinding {
     GuardrailFinding {
         check: finding.check.to_owned(),
         kind: finding.kind.into_owned(),
         part: finding.part,
         field: match finding.field {
-            PartField::Content => GuardrailField::Content,
-            PartField::Metadata => GuardrailField::Metadata,
-            PartField::Filename => GuardrailField::Filename,
-            PartField::Extra => GuardrailField::Extra,
-            PartField::Message => GuardrailField::Message,
+            Field::Content => GuardrailField::Content,
+            Field::Metadata => GuardrailField::Metadata,
+            Field::Filename => GuardrailField::Filename,
+            Field::Extra => GuardrailField::Extra,
+            Field::Message => GuardrailField::Message,
         },
         at: finding.at.map(|at| ByteRange { start: at.start, end: at.end }),
         action: match finding.action {
-            Then::Log => GuardrailAction::Log,
-            Then::Warn => GuardrailAction::Warn,
-            Then::Redact => GuardrailAction::Redact,
-            Then::Block => GuardrailAction::Block,
+            GuardAction::Log => GuardrailAction::Log,
+            GuardAction::Warn => GuardrailAction::Warn,
+            GuardAction::Redact => GuardrailAction::Redact,
+            GuardAction::Block => GuardrailAction::Block,
         },
     }
 }
 
-// === impl Asked ===
+// === impl GuardrailTestRequest ===
 
-impl Asked {
-    /// This, and nothing more is said.
-    pub const fn about(part: Part) -> Self {
+impl GuardrailTestRequest {
+    /// Test of a part, with the defaults.
+    pub const fn new(part: Part) -> Self {
         Self {
             part,
             checks: None,
             guardrail: None,
             action: None,
             skill: None,
-            target: CheckDirection::Input,
+            target: Target::Input,
             or_usual: false,
         }
     }
 
-    /// A text; a JSON object is looked through in its strings.
-    pub fn text(text: String) -> Self {
-        Self::about(match Json::parse(text.trim()) {
+    /// Test of a text; the strings of a JSON object are checked.
+    pub fn from_text(text: String) -> Self {
+        Self::new(match Json::parse(text.trim()) {
             Ok(data) if data.is_object() => Part::data(data),
             _ => Part::text(text),
         })
     }
 
-    /// Looks through it, with these guardrails in force in an org. Patterns are compiled, and a text may be long: this takes a while.
-    pub fn look(&self, setting: &Guardrails, org: &str) -> Result<Tried, Failure> {
-        let (guards, places) = self.tried(setting, org)?;
+    /// Runs the test with these active guardrails of an org. It compiles patterns and may take long for a long text.
+    pub fn run(&self, setting: &Guardrails, org: &str) -> Result<GuardrailTestOutcome, Failure> {
+        let (guards, config_paths) = self.select_guards(setting, org)?;
         let parts = std::slice::from_ref(&self.part);
         let findings = guards.as_ref().map(|guards| guards.check(parts, self.target)).unwrap_or_default();
-        let left = guards.as_ref().map(|guards| redacted(guards, parts, &findings)).unwrap_or_default();
+        let redacted = guards.as_ref().map(|guards| redact_all(guards, parts, &findings)).unwrap_or_default();
         let not_asked = guards.as_ref().map_or(0, |guards| guards.classifiers(self.target).count());
-        Ok(Tried { verdict: findings.verdict(), findings, left, not_asked, places })
+        Ok(GuardrailTestOutcome { verdict: findings.verdict(), findings, redacted, not_asked, config_paths })
     }
 
-    /// The guardrails that were named, else those in force, else perhaps the usual ones.
-    fn tried(
+    /// Guardrails of the test: the named ones, or else the active ones, or else the default checks if requested.
+    fn select_guards(
         &self,
         setting: &Guardrails,
         org: &str,
-    ) -> Result<(Option<GuardrailRuleset>, Option<Vec<String>>), Failure> {
+    ) -> Result<(Option<Guards>, Option<Vec<String>>), Failure> {
         let is_named = self.checks.is_some() || self.guardrail.is_some() || self.action.is_some();
-        let placed = setting.enabled();
+        let placed = setting.placed();
         if !is_named && (self.skill.is_some() || !placed.is_empty() || !self.or_usual) {
             let name = self.skill.as_deref().unwrap_or_default().trim();
             let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
-            let called = CalledSkill { org, agent, skill: name, canonical: name };
-            let applying: Vec<_> = placed.iter().filter(|placed| placed.scope.applies_to(&called)).collect();
-            let guards = GuardrailRuleset::compile(applying.iter().map(|placed| &placed.guardrail));
-            let places = applying.iter().map(|placed| shown(&placed.place)).collect();
-            return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(places)));
+            let called = Called { org, agent, skill: name, canonical: name };
+            let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
+            let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail));
+            let config_paths = applying.iter().map(|placed| config_path(&placed.place)).collect();
+            return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(config_paths)));
         }
         let guards =
-            GuardrailRuleset::compile([&self.named()?]).map_err(|error| invalid(error.to_string()))?;
+            Guards::compile([&self.named_guardrail()?]).map_err(|error| invalid(error.to_string()))?;
         let none = || invalid("the guardrail is switched off or has no checks".to_owned());
         Ok((Some(guards.ok_or_else(none)?), None))
     }
 
-    fn named(&self) -> Result<Guardrail, Failure> {
+    fn named_guardrail(&self) -> Result<Guardrail, Failure> {
         if let Some(guardrail) = &self.guardrail {
             return Ok(guardrail.clone());
         }
         let check = |name: &str| {
-            GuardrailCheck::plain(name.trim()).ok_or_else(|| {
+            Check::plain(name.trim()).ok_or_else(|| {
                 invalid(format!(
-                    "\"{name}\" is no check that needs no settings: pii, prompt-injection, secrets and max-tokens are; \
-                     others are set in a file (--guardrail)"
+                    "\"{name}\" is not a check without settings: use pii, prompt-injection, secrets or max-tokens; \
+                     configure other checks in a file (--guardrail)"
                 ))
             })
         };
-        let checks: Vec<GuardrailCheck> = match &self.checks {
+        let checks: Vec<Check> = match &self.checks {
             Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
-            None => USUAL.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
+            None => DEFAULT_CHECKS.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
         };
         Ok(Guardrail { checks, action: self.action.unwrap_or_default(), ..Guardrail::default() })
     }
 }
 
-/// Those in force. What is looked for in other orgs is theirs to know.
+/// Active guardrails, without those of other orgs.
 pub async fn show(console: &Console, caller: &Caller) -> Result<Guardrails, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let mut setting = in_force(console);
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
+    let mut setting = active_guardrails(console);
     setting.orgs.retain(|org, _| org == caller.scope.org.as_str());
     Ok(setting)
 }
 
-/// Looks through something.
-pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tried, Failure> {
+/// Runs a guardrail test.
+pub async fn test(
+    console: &Console,
+    caller: &Caller,
+    test: GuardrailTestRequest,
+) -> Result<GuardrailTestOutcome, Failure> {
     let setting = show(console, caller).await?;
     let org = caller.scope.org.clone();
-    // Others must not wait for it.
-    let tried = tokio::task::spawn_blocking(move || asked.look(&setting, org.as_str())).await;
-    tried.map_err(|_| Failure::new(Kind::Internal, "it was cut off; try again"))?
+    // The test may take long, so it must not block other requests.
+    let outcome = tokio::task::spawn_blocking(move || test.run(&setting, org.as_str())).await;
+    outcome.map_err(|_| Failure::new(Kind::Internal, "the test was interrupted; try again"))?
 }
 
-fn in_force(console: &Console) -> Guardrails {
+fn active_guardrails(console: &Console) -> Guardrails {
     console.engine().guarding().map_or_else(Guardrails::default, |all| all.setting().clone())
 }
 
-/// Where a guardrail stands in the configuration.
-fn shown(place: &str) -> String {
+/// Path of a guardrail in the configuration.
+fn config_path(place: &str) -> String {
     if place.is_empty() { "guardrails".to_owned() } else { format!("guardrails.{place}") }
 }
 
-/// What is left when everything is replaced that can be, whatever is done about it.
-fn redacted(guards: &GuardrailRuleset, parts: &[Part], findings: &Findings) -> String {
-    let redacting = |finding: &ContentFinding| ContentFinding { action: Then::Redact, ..finding.clone() };
+/// Content with every finding redacted, whatever its action.
+fn redact_all(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
+    let redacting = |finding: &Finding| Finding { action: GuardAction::Redact, ..finding.clone() };
     let found = findings.found.iter().map(redacting).collect();
     let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
     let text = |part: &Part| match &part.content {

@@ -1,6 +1,6 @@
 //! Nodes: the servers that share this store, and the order to drain one of them.
 //!
-//! They are the server's own, so callers of the org `default` alone see and drain them. The order is kept in the store under the name of the node,
+//! They belong to the server, so only callers of the org `default` see and drain them. The order is stored under the name of the node,
 //! which notices it with its next heartbeat.
 
 use rialto_api_types::nodes::NodeRow;
@@ -13,33 +13,33 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::{Value, json};
 
-use crate::{Console, operation::Operation};
+use crate::{Console, operation::AdminOperation};
 
 /// All nodes, by name.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<NodeRow>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    console.authorize_admin(caller, Action::AdminAgents).await?;
     check_org(console, caller)?;
     Ok(console.engine().nodes().await?.into_iter().map(summary).collect())
 }
 
-/// Orders a node to be drained, or undoes it. Answers the node.
+/// Starts or stops draining a node. Returns the node.
 pub async fn set_draining(
     console: &Console,
     caller: &Caller,
     name: &str,
     is_draining: bool,
 ) -> Result<NodeRow, Failure> {
-    let operation = Operation::new(if is_draining { "node.drain" } else { "node.undrain" }, name);
+    let operation = AdminOperation::new(if is_draining { "node.drain" } else { "node.undrain" }, name);
     let work = async {
         check_org(console, caller)?;
         let before = find(console, name).await?;
         operation.before(drain_state(&before));
-        let by = if console.at_machine() { console.office().operator() } else { caller.id.to_string() };
+        let by = if console.is_local() { console.host().operator_name() } else { caller.id.to_string() };
         let drain = is_draining.then(|| NodeDrain { by, at: console.engine().now() });
         if !console.engine().drain_node(name, drain.as_ref()).await? {
             return Err(missing(console, name).await);
         }
-        // One that had ended already is not listed any more once the order is undone.
+        // A node that has ended is no longer listed once its order is removed.
         let after = find(console, name).await.unwrap_or(NodeStatus { drain: None, ..before });
         operation.after(drain_state(&after));
         Ok(summary(after))
@@ -48,7 +48,7 @@ pub async fn set_draining(
 }
 
 fn check_org(console: &Console, caller: &Caller) -> Result<(), Failure> {
-    if console.at_machine() || caller.scope.org == Scope::default().org {
+    if console.is_local() || caller.scope.org == Scope::default().org {
         return Ok(());
     }
     let message = "nodes serve all orgs; use a token of the org `default`";

@@ -1,4 +1,4 @@
-//! How things go: what is registered, what is not well, and what calls of the last hour were like.
+//! Overview of a project: agents, skills and the calls of the last hour.
 
 use std::sync::Arc;
 
@@ -13,42 +13,45 @@ use rialto_model::{
 };
 
 use super::{agents::may_see, tools, traffic};
-use crate::{Console, console::store_failure};
+use crate::{
+    Console,
+    console::{require_right_or_admin, store_failure},
+};
 
-/// So many agents that are not well are named.
-const NAMED: usize = 8;
+/// Maximum number of unhealthy agents in the overview.
+const MAX_UNHEALTHY_AGENTS: usize = 8;
 
-/// How things go.
+/// Overview of a project.
 #[derive(Clone, Debug)]
 pub struct Overview {
-    /// How many agents there are, and how many of them are healthy and need a permit.
+    /// Numbers of agents.
     pub agents: AgentCounts,
-    /// Some of those that are not well.
+    /// Some of the unhealthy agents.
     pub unwell: Vec<Arc<Agent>>,
-    /// How many skills can be called.
+    /// Number of skills that can be called.
     pub skills: usize,
-    /// How many servers and functions are deployed.
+    /// Number of MCP servers and functions.
     pub tools: usize,
-    /// The caller's tasks that wait for an answer.
+    /// Number of the caller's tasks that need input.
     pub waiting: usize,
-    /// Whether the caller has called anything yet.
+    /// Whether the caller has made a call.
     pub has_called: bool,
-    /// A skill that can be called: its agent's slug, and what it is called by.
+    /// Slug of an agent and name of one of its skills, as a sample.
     pub sample: Option<(String, String)>,
-    /// What calls of the last hour were like, for whoever may read the audit trail.
+    /// Calls of the last hour, with permission to read the audit log.
     pub calls: Option<RecentCalls>,
 }
 
-/// How things go in the caller's project.
+/// Overview of the caller's project.
 pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Failure> {
     console.engine().sync().await?;
     let registry = console.engine().registry();
-    // Whoever may not look around is told nothing of what there is.
-    let looks = Console::need(caller, Right::Discover).is_ok();
-    let mut agents = if looks { registry.agents(&caller.scope) } else { Vec::new() };
+    // Without the right to discover, agents and skills are not counted.
+    let may_discover = require_right_or_admin(caller, Right::Discover).is_ok();
+    let mut agents = if may_discover { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
-    let sees = |entry: &&Entry| looks && console.engine().may_discover(caller, &entry.target());
+    let sees = |entry: &&Entry| may_discover && console.engine().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
     let counts = AgentCounts {
         all: agents.len(),
@@ -63,12 +66,16 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
         ..TaskFilter::default()
     };
     let waiting = console.store().tasks(&caller.scope, &waiting).await.map_err(store_failure)?.len();
-    let calls = if console.sees_all(caller) { Some(traffic::calls(console, caller).await?) } else { None };
+    let calls = if console.sees_all_callers(caller) {
+        Some(traffic::recent_calls(console, caller).await?)
+    } else {
+        None
+    };
     Ok(Overview {
         agents: counts,
-        unwell: agents.iter().filter(is_unwell).take(NAMED).cloned().collect(),
+        unwell: agents.iter().filter(is_unwell).take(MAX_UNHEALTHY_AGENTS).cloned().collect(),
         skills: directory.listed().filter(sees).count(),
-        tools: if looks { tools::deployed(console, caller).len() } else { 0 },
+        tools: if may_discover { tools::deployments(console, caller).len() } else { 0 },
         waiting,
         has_called: has_called(console, caller).await?,
         sample: directory
@@ -79,7 +86,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     })
 }
 
-/// Whether the caller has called anything that is still on record.
+/// Whether the caller has a task in the store.
 async fn has_called(console: &Console, caller: &Caller) -> Result<bool, Failure> {
     let own = TaskFilter { caller: Some(caller.id.clone()), limit: 1, ..TaskFilter::default() };
     Ok(!console.store().tasks(&caller.scope, &own).await.map_err(store_failure)?.is_empty())

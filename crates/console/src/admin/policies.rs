@@ -1,4 +1,4 @@
-//! Who may do what: the policies in force, and what would come of others.
+//! Policies: texts, versions, checks and test decisions.
 
 mod templates;
 
@@ -14,118 +14,114 @@ use rialto_model::{
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
-    Action, AuthorizationRequest, Effect, Policy, PolicyDecision, PolicyExplanation, PolicySource,
-    PolicySourceError, PolicySummary, named_agents,
+    Action, Decision, Effect, Finding, Policy, Problem, Question, Rule, Source, named_agents,
 };
 use serde_json::{Value, json};
 
 use crate::{
     Console,
     console::store_failure,
-    office::{KeptPolicy, PolicyScope, PolicyVersion, SharedPolicies},
-    operation::Operation,
+    host::{ChangedPolicy, PolicyHistoryEntry, PolicyScope, SharedPolicies},
+    operation::AdminOperation,
 };
 
-pub(super) use self::templates::put_template;
-pub use self::templates::{USUAL, add, add_usual};
+pub(super) use self::templates::save_template;
+pub use self::templates::{TEMPLATES, add_from_template};
 
-/// So many skills of an agent are asked about.
-const ASKED: usize = 30;
+/// Maximum number of skills of an agent that are evaluated.
+const MAX_SKILLS: usize = 30;
 
-/// The origin that is shown for texts that are kept in files.
+/// Author that is shown for texts in files.
 const FILE_ORIGIN: &str = "file";
 
-/// One text of policies.
+/// Policy text with its policies.
 #[derive(Clone, Debug)]
-pub struct Text {
-    /// What it is called by: a file, or `store:NAME`.
+pub struct PolicyDocument {
+    /// Name of its file, or `store:NAME`.
     pub name: String,
-    /// What it says.
+    /// Cedar text.
     pub text: String,
-    /// The policies in it.
-    pub rules: Vec<PolicySummary>,
-    /// The org that it belongs to; none if it applies to all orgs.
+    /// Policies in it.
+    pub rules: Vec<Rule>,
+    /// Org it belongs to; none if it applies to all orgs.
     pub org: Option<OrgId>,
 }
 
-/// Where a policy is kept, and for whom it is.
+/// Place and owner of a policy text.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Location {
-    /// Where it is kept, if that is said.
-    pub shelf: Option<PolicyPlace>,
-    /// Whether it is one that applies to all orgs.
+pub struct PolicySelector {
+    /// Place it is kept in; any place by default.
+    pub place: Option<PolicyPlace>,
+    /// Whether it applies to all orgs.
     pub all_orgs: bool,
 }
 
-/// The answer, and what each policy says to it.
+/// Result of a policy test.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// Who would do it.
+pub struct PolicyTestResult {
+    /// Caller of the tested request.
     pub caller: CallerId,
-    /// What was asked about.
+    /// Target of the tested request.
     pub target: String,
-    /// The decision.
-    pub decision: Arc<PolicyDecision>,
-    /// Why not, and what would allow it.
+    /// Decision.
+    pub decision: Arc<Decision>,
+    /// Reason of a denial, and how to allow the request.
     pub why_not: Option<String>,
-    /// Policy by policy.
-    pub findings: Vec<PolicyExplanation>,
+    /// Effect of each policy.
+    pub findings: Vec<Finding>,
 }
 
-/// The texts that the caller may see, with the policies in them: its org's own, and for the server's owner those for all orgs.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Text>, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    texts(console, &scope(console, caller, false)?).await
+/// Policy texts that the caller is allowed to see: those of its org, and for the server's owner also those for all orgs.
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<PolicyDocument>, Failure> {
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
+    texts(console, &policy_scope(console, caller, false)?).await
 }
 
-async fn texts(console: &Console, scope: &PolicyScope) -> Result<Vec<Text>, Failure> {
-    let mut sources = console.office().policies().await?;
+async fn texts(console: &Console, scope: &PolicyScope) -> Result<Vec<PolicyDocument>, Failure> {
+    let mut sources = console.host().policy_sources().await?;
     sources.retain(|source| scope.includes(source.org.as_ref()));
-    // One that does not hold up is not in force, but can be looked at and mended.
+    // An invalid text is not active, but can be read and fixed.
     let rules = Policy::parse(&sources).map(|policy| policy.rules()).unwrap_or_default();
-    let text = |source: PolicySource| {
-        let is_in = |rule: &&PolicySummary| rule.file == source.name && rule.org == source.org;
+    let text = |source: Source| {
+        let is_in = |rule: &&Rule| rule.file == source.name && rule.org == source.org;
         let rules = rules.iter().filter(is_in).cloned().collect();
-        Text { name: source.name, text: source.text, rules, org: source.org }
+        PolicyDocument { name: source.name, text: source.text, rules, org: source.org }
     };
-    let mut texts: Vec<Text> = sources.into_iter().map(text).collect();
-    // Where an org's text and one for all orgs have the same name, the org's is found first.
+    let mut texts: Vec<PolicyDocument> = sources.into_iter().map(text).collect();
+    // A text of the org comes before one for all orgs with the same name.
     texts.sort_by_key(|text| text.org.is_none());
     Ok(texts)
 }
 
-/// One text.
-pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<Text, Failure> {
+/// Finds a policy text by its name.
+pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<PolicyDocument, Failure> {
     let texts = list(console, caller).await?;
-    let is_it = |text: &Text| text.name == name || text.name.strip_suffix(".cedar") == Some(name);
+    let is_it = |text: &PolicyDocument| text.name == name || text.name.strip_suffix(".cedar") == Some(name);
     texts.into_iter().find(is_it).ok_or_else(|| {
-        Failure::new(
-            Kind::NotFound,
-            format!("there is no policy \"{name}\"; `rialto policy list` shows those there are"),
-        )
+        Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"; see `rialto policy list`"))
     })
 }
 
-/// Saves a text, once everything of its owner that would then be in force is valid.
+/// Saves a text, if all active policies are then valid.
 pub async fn save(
     console: &Console,
     caller: &Caller,
     name: &str,
     text: &str,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let operation = Operation::new("policy.save", name);
+    selector: PolicySelector,
+) -> Result<ChangedPolicy, Failure> {
+    let operation = AdminOperation::new("policy.save", name);
     console
         .administer(caller, Action::AdminPolicies, &operation, async {
-            let scope = scope(console, caller, location.all_orgs)?;
+            let scope = policy_scope(console, caller, selector.all_orgs)?;
             if let Some(problem) = foreign_agent(console, &scope, name, text) {
                 return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
             }
             let before = policy_texts(console).await;
-            let kept = console.office().save_policy(&scope, name, text, location.shelf).await?;
-            note_change(console, &operation, &before, &kept).await;
-            make_known(console).await?;
-            Ok(kept)
+            let changed = console.host().save_policy(&scope, name, text, selector.place).await?;
+            record_change(console, &operation, &before, &changed).await;
+            publish_change(console).await?;
+            Ok(changed)
         })
         .await
 }
@@ -135,175 +131,183 @@ pub async fn remove(
     console: &Console,
     caller: &Caller,
     name: &str,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let operation = Operation::new("policy.remove", name);
+    selector: PolicySelector,
+) -> Result<ChangedPolicy, Failure> {
+    let operation = AdminOperation::new("policy.remove", name);
     console
         .administer(caller, Action::AdminPolicies, &operation, async {
-            let scope = scope(console, caller, location.all_orgs)?;
+            let scope = policy_scope(console, caller, selector.all_orgs)?;
             let before = policy_texts(console).await;
-            let gone = console.office().remove_policy(&scope, name, location.shelf).await?;
-            note_change(console, &operation, &before, &gone).await;
-            make_known(console).await?;
-            Ok(gone)
+            let removed = console.host().remove_policy(&scope, name, selector.place).await?;
+            record_change(console, &operation, &before, &removed).await;
+            publish_change(console).await?;
+            Ok(removed)
         })
         .await
 }
 
-/// Makes an older text the one in force.
+/// Makes an earlier version of a text the active one.
 pub async fn restore(
     console: &Console,
     caller: &Caller,
     name: &str,
     version: i64,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let operation = Operation::new("policy.restore", name);
+    selector: PolicySelector,
+) -> Result<ChangedPolicy, Failure> {
+    let operation = AdminOperation::new("policy.restore", name);
     console
         .administer(caller, Action::AdminPolicies, &operation, async {
-            let scope = scope(console, caller, location.all_orgs)?;
+            let scope = policy_scope(console, caller, selector.all_orgs)?;
             let before = policy_texts(console).await;
-            let kept = console.office().restore_policy(&scope, name, version, location.shelf).await?;
-            note_change(console, &operation, &before, &kept).await;
-            make_known(console).await?;
-            Ok(kept)
+            let changed = console.host().restore_policy(&scope, name, version, selector.place).await?;
+            record_change(console, &operation, &before, &changed).await;
+            publish_change(console).await?;
+            Ok(changed)
         })
         .await
 }
 
-/// The names of the policies that the caller may see, if all of them are valid.
+/// Names of the policies that the caller is allowed to see, if all of them are valid.
 pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let scope = scope(console, caller, false)?;
-    let mut sources = console.office().policies().await?;
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
+    let scope = policy_scope(console, caller, false)?;
+    let mut sources = console.host().policy_sources().await?;
     sources.retain(|source| scope.includes(source.org.as_ref()));
     let policy = Policy::parse(&sources).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
     Ok(policy.ids())
 }
 
-/// The policies in a text that was just saved. Whether the caller may still administer policies is not asked: what it did
-/// may have taken that away, and it is done.
-pub async fn rules_in(
+/// Policies in a text that was just saved. Permission is not checked again, because the change may have
+/// removed it.
+pub async fn saved_rules(
     console: &Console,
     caller: &Caller,
-    kept: &KeptPolicy,
-) -> Result<Vec<PolicySummary>, Failure> {
-    let texts = texts(console, &scope(console, caller, false)?).await?;
-    let is_it = |text: &Text| text.name == kept.listed && text.org == kept.org;
+    changed: &ChangedPolicy,
+) -> Result<Vec<Rule>, Failure> {
+    let texts = texts(console, &policy_scope(console, caller, false)?).await?;
+    let is_it = |text: &PolicyDocument| text.name == changed.listed && text.org == changed.org;
     Ok(texts.into_iter().find(is_it).map(|text| text.rules).unwrap_or_default())
 }
 
-/// The texts that a policy had, newest first.
+/// Earlier versions of a text, newest first.
 pub async fn history(
     console: &Console,
     caller: &Caller,
     name: &str,
-    location: Location,
-) -> Result<Vec<PolicyVersion>, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let scope = scope(console, caller, location.all_orgs)?;
-    console.office().policy_history(&scope, name, location.shelf).await
+    selector: PolicySelector,
+) -> Result<Vec<PolicyHistoryEntry>, Failure> {
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
+    let scope = policy_scope(console, caller, selector.all_orgs)?;
+    console.host().policy_history(&scope, name, selector.place).await
 }
 
-/// Who wrote a text that is kept in the store, or `file` for one that is kept in a file: who changed that is in the audit trail.
-pub async fn author(console: &Console, caller: &Caller, text: &Text) -> Result<Option<String>, Failure> {
+/// Author of a text in the store, or `file` for a text in a file, whose changes are in the audit log.
+pub async fn find_author(
+    console: &Console,
+    caller: &Caller,
+    text: &PolicyDocument,
+) -> Result<Option<String>, Failure> {
     if !text.name.starts_with("store:") {
         return Ok(Some(FILE_ORIGIN.to_owned()));
     }
-    let location = Location { shelf: None, all_orgs: text.org.is_none() };
-    let history = history(console, caller, &text.name, location).await?;
+    let selector = PolicySelector { place: None, all_orgs: text.org.is_none() };
+    let history = history(console, caller, &text.name, selector).await?;
     Ok(history.into_iter().next().and_then(|newest| newest.by))
 }
 
-/// All texts, for a comparison; none where they cannot be read.
-async fn policy_texts(console: &Console) -> Vec<PolicySource> {
-    console.office().policies().await.unwrap_or_default()
+/// All texts, to compare them; none if they cannot be read.
+async fn policy_texts(console: &Console) -> Vec<Source> {
+    console.host().policy_sources().await.unwrap_or_default()
 }
 
-/// Notes what an operation has made of a text.
-async fn note_change(console: &Console, operation: &Operation, before: &[PolicySource], kept: &KeptPolicy) {
-    let state = |texts: &[PolicySource]| {
-        let is_it = |source: &&PolicySource| source.name == kept.listed && source.org == kept.org;
+/// Records the state of a text before and after an operation.
+async fn record_change(
+    console: &Console,
+    operation: &AdminOperation,
+    before: &[Source],
+    changed: &ChangedPolicy,
+) {
+    let state = |texts: &[Source]| {
+        let is_it = |source: &&Source| source.name == changed.listed && source.org == changed.org;
         let text = texts.iter().find(is_it);
         text.map_or(
             Value::Null,
             |source| json!({ "name": source.name, "org": source.org, "text": source.text }),
         )
     };
-    operation.name(kept.listed.as_str());
+    operation.name(changed.listed.as_str());
     operation.before(state(before));
     operation.after(state(&policy_texts(console).await));
 }
 
-/// What is wrong with a text, if it took the place of the one with that name.
+/// Problems of a text, if it replaced the one with this name.
 pub async fn validate(
     console: &Console,
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<Vec<PolicySourceError>, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let (sources, new) = replaced(console, caller, name, text).await?;
+) -> Result<Vec<Problem>, Failure> {
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
+    let (sources, new) = with_replacement(console, caller, name, text).await?;
     let mut problems = Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default();
     if new.org.is_some() {
-        let scope = scope(console, caller, false)?;
+        let scope = policy_scope(console, caller, false)?;
         problems.extend(foreign_agent(console, &scope, &new.name, text));
     }
     Ok(problems)
 }
 
-/// Whether something would be allowed, and why.
-pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) -> Result<Answer, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
+/// Tests whether a request would be allowed, and why.
+pub async fn test_decision(
+    console: &Console,
+    caller: &Caller,
+    tested: &PolicyQuestion,
+) -> Result<PolicyTestResult, Failure> {
+    console.authorize_admin(caller, Action::AdminPolicies).await?;
     let invalid = |message: String| Failure::new(Kind::Invalid, message);
-    let action = Action::parse(&asked.action).ok_or_else(|| {
+    let action = Action::parse(&tested.action).ok_or_else(|| {
         let names = Action::ALL.map(Action::as_str).join(", ");
-        invalid(format!("\"{}\" is not an action; use one of {names}", asked.action))
+        invalid(format!("\"{}\" is not an action; use one of {names}", tested.action))
     })?;
-    let (who, row) = who(console, caller, &asked.caller, asked.kind)?;
-    let target = match asked.target.trim() {
+    let (who, row) = find_caller(console, caller, &tested.caller, tested.kind)?;
+    let target = match tested.target.trim() {
         _ if action.is_admin() => None,
-        "" => return Err(invalid(format!("{} needs the name of a skill or an agent", asked.action))),
-        name => Some(target(console, caller, name)?),
+        "" => return Err(invalid(format!("{} needs the name of a skill or an agent", tested.action))),
+        name => Some(find_target(console, caller, name)?),
     };
     let question = match &target {
-        Some(target) => AuthorizationRequest::for_target(&who, action, target),
-        None => AuthorizationRequest::for_admin(&who, action),
+        Some(target) => Question::about(&who, action, target),
+        None => Question::admin(&who, action),
     };
-    let question = question.with_caller_agent(row.as_deref());
+    let question = question.by(row.as_deref());
     let policy = console.engine().policy();
-    Ok(Answer {
+    Ok(PolicyTestResult {
         caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
         decision: policy.decide(&question),
-        why_not: policy.require(&question).err().map(|denied| denied.to_string()),
+        why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
         findings: visible(console, caller, policy.explain(&question)),
     })
 }
 
-/// The findings of policies that the caller may see.
-fn visible(
-    console: &Console,
-    caller: &Caller,
-    mut findings: Vec<PolicyExplanation>,
-) -> Vec<PolicyExplanation> {
-    match scope(console, caller, false) {
+/// Findings of policies that the caller is allowed to see.
+fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Vec<Finding> {
+    match policy_scope(console, caller, false) {
         Ok(scope) => findings.retain(|finding| scope.includes(finding.rule.org.as_ref())),
         Err(_) => findings.clear(),
     }
     findings
 }
 
-/// The policies that are about an agent or any of its skills, and how the caller fares there.
-pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<PolicyExplanation> {
-    use rialto_policy::ExplanationOutcome::{Decides, Failed, Overruled, Unmet};
-    let (policy, row) = (console.engine().policy(), console.caller_row(caller));
-    let mut found: Vec<PolicyExplanation> = Vec::new();
-    let skills = agent.card.skills.iter().take(ASKED).cloned().map(Some);
+/// Policies that apply to the caller's calls of an agent or its skills.
+pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
+    use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
+    let (policy, row) = (console.engine().policy(), console.agent_of_caller(caller));
+    let mut found: Vec<Finding> = Vec::new();
+    let skills = agent.card.skills.iter().take(MAX_SKILLS).cloned().map(Some);
     for skill in skills.chain([None]) {
         let target = Target { agent: Arc::clone(agent), skill };
-        let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target)
-            .with_caller_agent(row.as_deref());
+        let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
             if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
@@ -314,83 +318,78 @@ pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Poli
     found
 }
 
-/// The texts that have a say in the caller's org as they would be, and the new one among them.
-pub(super) async fn replaced(
+/// Texts that apply to the caller's org with one replaced, and the new one.
+pub(super) async fn with_replacement(
     console: &Console,
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<(Vec<PolicySource>, PolicySource), Failure> {
-    let scope = scope(console, caller, false)?;
-    let mut sources = console.office().policies().await?;
+) -> Result<(Vec<Source>, Source), Failure> {
+    let scope = policy_scope(console, caller, false)?;
+    let mut sources = console.host().policy_sources().await?;
     sources.retain(|source| source.org.is_none() || source.org.as_ref() == Some(&scope.org));
-    let is_named = |source: &PolicySource| {
+    let is_named = |source: &Source| {
         scope.includes(source.org.as_ref())
             && (source.name == name || source.name.strip_suffix(".cedar") == Some(name))
     };
-    // The org's own before one for all orgs.
+    // A text of the org comes before one for all orgs.
     let own = sources.iter().position(|source| is_named(source) && source.org.is_some());
     let at = own.or_else(|| sources.iter().position(is_named));
     let new = match at.map(|at| sources.remove(at)) {
-        Some(before) => PolicySource { text: text.to_owned(), ..before },
+        Some(before) => Source { text: text.to_owned(), ..before },
         None => {
             let name = if name.is_empty() { "new.cedar" } else { name };
-            PolicySource { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
+            Source { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
         }
     };
     sources.push(new.clone());
     Ok((sources, new))
 }
 
-/// Which policies the caller may see and change: those of its org, and for the server's owner also those for all orgs. The
-/// server's owner is whoever works at the machine, or administers the org `default`.
-fn scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<PolicyScope, Failure> {
+/// Policies that the caller is allowed to read and change: those of its org, and for the server's owner also those for all orgs. The
+/// server's owner is the operator on the machine, or an administrator of the org `default`.
+fn policy_scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<PolicyScope, Failure> {
     let org = caller.scope.org.clone();
-    let is_server_owner = console.at_machine() || org == Scope::default().org;
+    let is_server_owner = console.is_local() || org == Scope::default().org;
     let shared = match (all_orgs, is_server_owner) {
         (true, true) => SharedPolicies::Only,
         (true, false) => {
             let message = format!(
-                "policies that apply to all orgs belong to the server's owner; leave allOrgs out to write one for org {org}"
+                "only the server's owner can change policies for all orgs; omit allOrgs to write one for org {org}"
             );
             return Err(Failure::new(Kind::Denied, message));
         }
         (false, true) => SharedPolicies::Included,
         (false, false) => SharedPolicies::Hidden,
     };
-    let by = if console.at_machine() { console.office().operator() } else { caller.id.to_string() };
+    let by = if console.is_local() { console.host().operator_name() } else { caller.id.to_string() };
     Ok(PolicyScope { by, org, shared })
 }
 
-/// The problem of an org's policy that names an agent of another org: it would match nothing.
-fn foreign_agent(
-    console: &Console,
-    scope: &PolicyScope,
-    name: &str,
-    text: &str,
-) -> Option<PolicySourceError> {
+/// Problem of an org's policy with an agent of another org, which would match nothing.
+fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<Problem> {
     scope.owner()?;
     let registry = console.engine().registry();
     let is_foreign = |agent: &Arc<Agent>| agent.scope.org != scope.org;
     let agents = named_agents(text).into_iter();
     let foreign = agents.filter_map(|id| registry.get(&id)).find(is_foreign)?;
     let place = text.find(foreign.id.as_str()).map_or(1, |at| text[..at].matches('\n').count() + 1);
-    Some(PolicySourceError {
+    Some(Problem {
         place: format!("{name}:{place}"),
         message: format!("A2AAgent::\"{}\" is not an agent of org {}", foreign.id, scope.org),
         help: Some("a policy of an org applies to that org alone".to_owned()),
     })
 }
 
-/// The answer as the API describes it.
-pub fn ruling(asked: &PolicyQuestion, answer: &Answer) -> PolicyRuling {
+/// API representation of a test result.
+pub fn to_ruling(tested: &PolicyQuestion, answer: &PolicyTestResult) -> PolicyRuling {
     let decision = &answer.decision;
     PolicyRuling {
         decision: if decision.allowed { PolicyVerdict::Allow } else { PolicyVerdict::Deny },
-        caller: asked.caller.clone(),
+        caller: tested.caller.clone(),
         caller_id: answer.caller.clone(),
         decided_by: decision.policies.to_vec(),
-        action: asked.action.clone(),
+        action: tested.action.clone(),
         target: answer.target.clone(),
         why_not: answer.why_not.clone(),
         policies: answer.findings.iter().map(policy_finding).collect(),
@@ -398,7 +397,7 @@ pub fn ruling(asked: &PolicyQuestion, answer: &Answer) -> PolicyRuling {
     }
 }
 
-fn policy_finding(finding: &PolicyExplanation) -> PolicyFinding {
+fn policy_finding(finding: &Finding) -> PolicyFinding {
     let rule = &finding.rule;
     PolicyFinding {
         name: rule.name.clone(),
@@ -411,8 +410,8 @@ fn policy_finding(finding: &PolicyExplanation) -> PolicyFinding {
     }
 }
 
-/// A policy as the API describes it.
-pub fn policy_rule(rule: &PolicySummary) -> PolicyRule {
+/// API representation of a policy.
+pub fn policy_rule(rule: &Rule) -> PolicyRule {
     PolicyRule { name: rule.name.clone(), effect: effect(rule.effect), summary: rule.summary.clone() }
 }
 
@@ -423,14 +422,14 @@ const fn effect(effect: Effect) -> PolicyEffect {
     }
 }
 
-/// Every process goes by what was changed, this one at once.
-pub(super) async fn make_known(console: &Console) -> Result<(), Failure> {
+/// Makes a change effective: at once in this process, and soon in all others.
+pub(super) async fn publish_change(console: &Console) -> Result<(), Failure> {
     console.store().touch().await.map_err(store_failure)?;
     console.engine().sync().await
 }
 
-/// A caller by its name; an agent is any that is registered.
-fn who(
+/// Caller by its name. An agent must be registered.
+fn find_caller(
     console: &Console,
     asks: &Caller,
     name: &str,
@@ -448,7 +447,7 @@ fn who(
     }
 }
 
-fn target(console: &Console, caller: &Caller, name: &str) -> Result<Target, Failure> {
+fn find_target(console: &Console, caller: &Caller, name: &str) -> Result<Target, Failure> {
     let registry = console.engine().registry();
     if let Some(entry) = registry.directory(&caller.scope).find(name) {
         return Ok(entry.target());

@@ -1,4 +1,4 @@
-//! Runs of workflows. Whoever may call begins them and sees its own; whoever may read the audit trail sees everybody's.
+//! Runs of workflows. Callers start runs and see their own; with permission to read the audit log, they see those of the whole org.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,115 +19,119 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::json;
 
-use super::{cut, page_size, tasks};
-use crate::{Console, console::store_failure};
+use super::{page_size, tasks, truncate_page};
+use crate::{
+    Console,
+    console::{require_right, require_right_or_admin, store_failure},
+};
 
-/// What runs a definition that comes with the call.
-const INLINE: &str = "orchestrate_workflow";
+/// Skill that runs an inline definition.
+const INLINE_SKILL: &str = "orchestrate_workflow";
 
-/// Which runs to list, newest first.
+/// Filter and page of a list of runs, newest first.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only of this definition.
+pub struct RunQuery {
+    /// Definition to filter by.
     pub name: Option<String>,
-    /// Only those that stand like this.
+    /// State to filter by.
     pub state: Option<RunState>,
-    /// Only those of whoever asks, also where it may see others'.
+    /// Whether only the caller's own runs are listed.
     pub own: bool,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those older than this one.
+    /// Last run of the previous page.
     pub cursor: Option<TaskId>,
 }
 
-/// What is to be run.
+/// Definition to run.
 #[derive(Clone, Debug)]
-pub enum What {
-    /// A definition that is kept; a draft only where it is to be tried out.
-    Kept {
-        /// Its name.
+pub enum RunSource {
+    /// Saved definition. A draft runs only if requested.
+    Saved {
+        /// Name of the workflow.
         name: String,
-        /// Whether it is tried out.
+        /// Whether a draft is run.
         is_draft: bool,
     },
-    /// One that comes with the call.
+    /// Definition in the request.
     Inline(String),
 }
 
-/// How it is run.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
-pub struct How {
-    /// How long the caller waits.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
+pub struct RunOptions {
+    /// Timeout of the call.
+    pub timeout: Option<Duration>,
+    /// Trace context of the caller.
     pub trace: Option<Box<Trace>>,
 }
 
-/// One run.
+/// Run with its definition and its task.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// How it stands, with its steps.
+pub struct RunView {
+    /// State and steps.
     pub record: RunRecord,
-    /// What is run, if it can still be read.
+    /// Parsed definition, if it is valid.
     pub workflow: Option<Arc<Workflow>>,
-    /// The task that it is.
+    /// Task of the run.
     pub task: Task,
 }
 
-/// What has begun.
+/// Task that was started.
 #[derive(Clone, Debug)]
-pub struct Begun {
-    /// The task that it is.
+pub struct StartedTask {
+    /// Task of the run.
     pub task: TaskId,
-    /// Whether it is a run already. One that waits for approval is not.
+    /// Whether the run exists. A task that waits for approval has no run yet.
     pub is_run: bool,
 }
 
-/// Runs that the caller may see, newest first, and where the next page begins.
+/// Page of runs that the caller is allowed to see, newest first, and the cursor of the next one.
 pub async fn list(
     console: &Console,
     caller: &Caller,
-    filter: &Filter,
+    filter: &RunQuery,
 ) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
-    Console::need(caller, Right::Call)?;
+    require_right_or_admin(caller, Right::Call)?;
     console.engine().sync().await?;
     let limit = page_size(filter.limit);
-    let own = filter.own || !console.sees_all(caller);
-    let wanted = RunFilter {
+    let own = filter.own || !console.sees_all_callers(caller);
+    let run_filter = RunFilter {
         caller: own.then(|| caller.id.clone()),
         name: filter.name.clone(),
         state: filter.state,
         before: filter.cursor.clone(),
         limit: limit + 1,
     };
-    let mut found = console.store().runs(&caller.scope, &wanted).await.map_err(store_failure)?;
-    let next = cut(&mut found, limit, |last| last.id.clone());
+    let mut found = console.store().runs(&caller.scope, &run_filter).await.map_err(store_failure)?;
+    let next = truncate_page(&mut found, limit, |last| last.id.clone());
     Ok((found, next))
 }
 
-/// The last run of a definition that the caller may see.
-pub(crate) async fn latest(
+/// Last run of a definition that the caller is allowed to see.
+pub(crate) async fn latest_run(
     console: &Console,
     caller: &Caller,
     name: &str,
 ) -> Result<Option<FlowRun>, Failure> {
-    if Console::need(caller, Right::Call).is_err() {
+    if require_right_or_admin(caller, Right::Call).is_err() {
         return Ok(None);
     }
-    let own = (!console.sees_all(caller)).then(|| caller.id.clone());
+    let own = (!console.sees_all_callers(caller)).then(|| caller.id.clone());
     let filter = RunFilter { caller: own, name: Some(name.to_owned()), state: None, before: None, limit: 1 };
     Ok(console.store().runs(&caller.scope, &filter).await.map_err(store_failure)?.pop())
 }
 
-/// A run as it stands, with its steps.
+/// State and steps of a run.
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
-    Console::need(caller, Right::Call)?;
+    require_right_or_admin(caller, Right::Call)?;
     console.engine().sync().await?;
-    // The task first: a run that has gone on since then is not said to wait.
+    // The task is read first, so that a run that resumed since is not reported as waiting.
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
-    let may_see = |record: &RunRecord| record.run.caller == caller.id || console.sees_all(caller);
-    let none = || Failure::new(Kind::NotFound, format!("there is no run \"{id}\" that you may see"));
+    let may_see = |record: &RunRecord| record.run.caller == caller.id || console.sees_all_callers(caller);
+    let none =
+        || Failure::new(Kind::NotFound, format!("there is no run \"{id}\" that you are allowed to see"));
     let record = found.filter(may_see).ok_or_else(none)?;
     Ok(match head {
         Some(head) => as_task_state(record, head.state),
@@ -144,71 +148,76 @@ fn as_task_state(mut record: RunRecord, task: TaskState) -> RunRecord {
     record
 }
 
-/// The same, with what is run and the task that it is.
-pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Run, Failure> {
+/// State and steps of a run, with its definition and its task.
+pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<RunView, Failure> {
     let (task, _) = tasks::show(console, caller, id).await?;
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
     let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
     let record = as_task_state(record, task.head.state);
-    let workflow = console.flows().book().workflow_of(&record.run).await.ok();
-    Ok(Run { record, workflow, task })
+    let workflow = console.workflows().book().workflow_of(&record.run).await.ok();
+    Ok(RunView { record, workflow, task })
 }
 
-/// Begins a run of a definition from a form, which goes on by itself. A draft is tried out.
-pub async fn begin(console: &Console, caller: &Caller, flow: &Flow, part: Part) -> Result<Begun, Failure> {
-    Console::own(caller, Right::Call)?;
-    let (book, is_draft) = (console.flows().book(), flow.status == FlowStatus::Draft);
+/// Starts a run from a form, which continues in the background. A draft runs too.
+pub async fn start_from_form(
+    console: &Console,
+    caller: &Caller,
+    flow: &Flow,
+    part: Part,
+) -> Result<StartedTask, Failure> {
+    require_right(caller, Right::Call)?;
+    let (book, is_draft) = (console.workflows().book(), flow.status == FlowStatus::Draft);
     let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
     let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
     let mut running = console.engine().call(request).await?;
-    // The first thing that a run tells is that it is written down.
+    // The first update of a run is sent when it is stored.
     let first = running.next().await;
     let task = running.task().clone();
     let is_run = console.store().run(&caller.scope, &task).await.map_err(store_failure)?.is_some();
     match first {
         Step::Failed(failure) if !is_run => Err(failure),
-        _ => Ok(Begun { task, is_run }),
+        _ => Ok(StartedTask { task, is_run }),
     }
 }
 
-/// Begins a run. It goes on by itself when it is let go of.
+/// Starts a run. It continues when its handle is dropped.
 pub async fn start(
     console: &Console,
     caller: &Caller,
-    what: What,
+    source: RunSource,
     input: Json,
-    how: How,
+    options: RunOptions,
 ) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
+    require_right(caller, Right::Call)?;
     let engine = console.engine();
-    let (target, args) = match what {
-        What::Kept { name, is_draft } => {
-            (console.flows().book().target_of(engine, caller, &name, is_draft).await?, input)
+    let (target, args) = match source {
+        RunSource::Saved { name, is_draft } => {
+            (console.workflows().book().target_of(engine, caller, &name, is_draft).await?, input)
         }
-        What::Inline(text) => {
+        RunSource::Inline(text) => {
             engine.sync().await?;
             let agent = engine.registry().flows(&caller.scope).await?;
             let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
             let args = Json::of(&members.into_iter().collect::<Extra>());
-            (Target { agent, skill: Some(Arc::new(skill(INLINE, INLINE, ""))) }, args)
+            (Target { agent, skill: Some(Arc::new(skill(INLINE_SKILL, INLINE_SKILL, ""))) }, args)
         }
     };
     let request = Request {
-        trace: how.trace,
-        wall_clock: how.wall_clock,
-        ..Request::skill(caller.clone(), console.door(), target, args)
+        trace: options.trace,
+        wall_clock: options.timeout,
+        ..Request::skill(caller.clone(), console.protocol(), target, args)
     };
     engine.call(request).await
 }
 
-/// What is meant for one step of a run; without one, for the first that asks.
-pub fn meant_for(step: Option<&str>, mut part: Part) -> Part {
+/// Addresses a message to a step of a run; by default it goes to the first step that asks.
+pub fn address_step(step: Option<&str>, mut part: Part) -> Part {
     part.metadata = step.map(|step| Json::of(&json!({ "rialto/flow": { "node": step } })));
     part
 }
 
-/// Whether a run can be taken up again: it is the caller's own, it is not over, and nobody here works on it.
-pub(crate) fn can_resume(console: &Console, caller: &Caller, run: &Run) -> bool {
+/// Whether a run can be resumed: it is the caller's own, it is active, and this server does not work on it.
+pub(crate) fn can_resume(console: &Console, caller: &Caller, run: &RunView) -> bool {
     let head = &run.task.head;
     tasks::is_own(caller, head)
         && !head.state.is_terminal()
@@ -216,37 +225,37 @@ pub(crate) fn can_resume(console: &Console, caller: &Caller, run: &Run) -> bool 
         && !console.engine().works_on(&head.id)
 }
 
-/// Says something in a run: what a step of it ([`meant_for`]), or the first, asks for. In the caller's own, or in anybody's for
-/// whoever may administer agents.
-pub async fn tell(
+/// Answers a question of a run, of the step it is addressed to ([`address_step`]) or the first. Runs of other callers need permission to
+/// administer agents.
+pub async fn answer(
     console: &Console,
     caller: &Caller,
     id: &str,
     part: Part,
-    how: How,
+    options: RunOptions,
 ) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
-    if tasks::is_others(console, caller, id).await? {
-        console.admit(caller, Action::AdminAgents).await?;
+    require_right(caller, Right::Call)?;
+    if tasks::is_of_other_caller(console, caller, id).await? {
+        console.authorize_admin(caller, Action::AdminAgents).await?;
         return console.engine().answer_for(caller, id, vec![part]).await;
     }
     let worker = console.engine().worker(caller, id).await?;
     let target = Target { agent: worker.agent, skill: None };
     let request = Request {
         task: Some(id.to_owned()),
-        trace: how.trace,
-        wall_clock: how.wall_clock,
-        ..Request::message(caller.clone(), console.door(), target, vec![part])
+        trace: options.trace,
+        wall_clock: options.timeout,
+        ..Request::message(caller.clone(), console.protocol(), target, vec![part])
     };
     console.engine().call(request).await
 }
 
-/// Takes a run of the caller's own up again that nobody works on.
+/// Resumes a run of the caller that no server works on.
 pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
+    require_right(caller, Right::Call)?;
     console.engine().rejoin(caller, id).await.map_err(|failure| match failure.kind {
         Kind::Conflict => {
-            let message = format!("run {id} is over, or goes on already: there is nothing to resume");
+            let message = format!("run {id} has ended or is running: there is nothing to resume");
             Failure::new(Kind::Conflict, message)
         }
         _ => failure,

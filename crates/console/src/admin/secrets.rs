@@ -1,6 +1,6 @@
-//! What agents are shown, encrypted in the store. A secret can be set and forgotten here, and is never read back.
+//! Secrets for agents, encrypted in the store. They can be set and removed, and are never read back.
 //!
-//! All projects of a server share them, so over the network they are for those whom its configuration trusts with the machine's
+//! All projects of a server share them, so over the network they need the configuration that allows secrets of the server's machine.
 //! secrets.
 
 use rialto_api_types::secrets::SecretSummary;
@@ -13,98 +13,98 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::{Value, json};
 
-use crate::{Console, office::SecretRow, operation::Operation};
+use crate::{Console, host::SecretRow, operation::AdminOperation};
 
-/// No secret is larger.
-const LIMIT: usize = 64 * 1024;
+/// Maximum size of a secret.
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
-/// All of them, without themselves.
+/// Lists all secrets, without their values.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<SecretSummary>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    trusted_with_secrets(console, caller)?;
-    let secrets = console.office().secrets().await?;
+    console.authorize_admin(caller, Action::AdminAgents).await?;
+    check_machine_access(console, caller)?;
+    let secrets = console.host().list_secrets().await?;
     let listed = |row: SecretRow| {
-        let used_by = users(console, caller, &row.name);
+        let used_by = agents_using(console, caller, &row.name);
         SecretSummary { name: row.name, set_at: row.set_at, key: row.key, used_by }
     };
     Ok(secrets.into_iter().map(listed).collect())
 }
 
-/// Keeps a secret.
+/// Saves a secret.
 pub async fn set(console: &Console, caller: &Caller, name: &str, secret: &Secret) -> Result<(), Failure> {
-    let operation = Operation::new("secret.set", name);
+    let operation = AdminOperation::new("secret.set", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            trusted_with_secrets(console, caller)?;
-            operation.before(state(console, name).await?);
-            put(console, caller, name, secret).await?;
-            operation.after(state(console, name).await?);
+            check_machine_access(console, caller)?;
+            operation.before(audit_state(console, name).await?);
+            save_authorized(console, caller, name, secret).await?;
+            operation.after(audit_state(console, name).await?);
             Ok(())
         })
         .await
 }
 
-/// Keeps a secret for an operation that is recorded under another name.
-pub(super) async fn put(
+/// Saves a secret as part of another recorded operation.
+pub(super) async fn save_authorized(
     console: &Console,
     caller: &Caller,
     name: &str,
     secret: &Secret,
 ) -> Result<(), Failure> {
-    trusted_with_secrets(console, caller)?;
+    check_machine_access(console, caller)?;
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
     if !is_slug(name) {
         let rule = "use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
-        return invalid(format!("\"{name}\" cannot be the name of a secret; {rule}"));
+        return invalid(format!("\"{name}\" is not a valid name of a secret; {rule}"));
     }
     match secret.expose().len() {
-        0 => invalid("the secret is empty; nothing was kept".to_owned()),
-        size if size > LIMIT => invalid(format!("a secret may have {LIMIT} bytes")),
-        _ => console.office().set_secret(name, secret).await,
+        0 => invalid("the secret is empty and was not saved".to_owned()),
+        size if size > MAX_SECRET_BYTES => invalid(format!("a secret has at most {MAX_SECRET_BYTES} bytes")),
+        _ => console.host().set_secret(name, secret).await,
     }
 }
 
-/// Forgets a secret. Answers who is shown it.
+/// Removes a secret. Returns the agents that use it.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Vec<String>, Failure> {
-    let operation = Operation::new("secret.remove", name);
+    let operation = AdminOperation::new("secret.remove", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            trusted_with_secrets(console, caller)?;
+            check_machine_access(console, caller)?;
             if !is_slug(name) {
-                let message =
-                    format!("there is no secret {name}; `rialto secrets list` shows those there are");
+                let message = format!("there is no secret {name}; see `rialto secrets list`");
                 return Err(Failure::new(Kind::NotFound, message));
             }
-            operation.before(state(console, name).await?);
-            console.office().remove_secret(name).await?;
-            Ok(users(console, caller, name))
+            operation.before(audit_state(console, name).await?);
+            console.host().remove_secret(name).await?;
+            Ok(agents_using(console, caller, name))
         })
         .await
 }
 
-/// A secret as records show it: that it is there, since when, and which key opens it.
-async fn state(console: &Console, name: &str) -> Result<Value, Failure> {
-    let secrets = console.office().secrets().await?;
+/// State of a secret in audit records, without its value.
+async fn audit_state(console: &Console, name: &str) -> Result<Value, Failure> {
+    let secrets = console.host().list_secrets().await?;
     let row = secrets.into_iter().find(|row| row.name == name);
     Ok(row.map_or(Value::Null, |row| json!({ "name": row.name, "setAt": row.set_at, "key": row.key })))
 }
 
-/// Whether the caller may name secrets of this machine.
-fn trusted_with_secrets(console: &Console, caller: &Caller) -> Result<(), Failure> {
-    if console.may_use_machine(caller) {
+/// Fails unless the caller is allowed to use secrets of the server's machine.
+fn check_machine_access(console: &Console, caller: &Caller) -> Result<(), Failure> {
+    if console.may_use_machine_resources(caller) {
         return Ok(());
     }
-    let message = "these are secrets of this server's machine: use `rialto secrets` there, or, from the org default, set [server] allow_commands_over_api";
+    let message = "secrets of the server's machine cannot be used over the network: use `rialto secrets` on that machine, or, from the org default, set [server] allow_commands_over_api";
     Err(Failure::new(Kind::Denied, message))
 }
 
-/// The agents of the caller's project that a secret is for.
-fn users(console: &Console, caller: &Caller, name: &str) -> Vec<String> {
-    let wanted = Source::Store(name.to_owned());
+/// Agents of the caller's project that use a secret.
+fn agents_using(console: &Console, caller: &Caller, name: &str) -> Vec<String> {
+    let secret_source = Source::Store(name.to_owned());
     let mut agents = console.engine().registry().agents(&caller.scope);
     agents.retain(|agent| {
         agent.credential.as_ref().is_some_and(|credential| {
-            credential.source == wanted || credential.callers.values().any(|source| *source == wanted)
+            credential.source == secret_source
+                || credential.callers.values().any(|source| *source == secret_source)
         })
     });
     agents.iter().map(|agent| agent.slug.clone()).collect()

@@ -1,8 +1,8 @@
-//! Console sessions: who is signed in, and how a session is ended.
+//! Console sessions: list and end.
 //!
-//! A session is a row among the tokens that no bearer token leads to. Ending one revokes it, so its cookie is refused by every process of
-//! the store from the next request on, and the pages and streams that are open with it end. Everybody sees and ends their own sessions;
-//! whoever may administer tokens does so for the whole org.
+//! A session is a row of the token table without a bearer token. Ending it revokes the row, so every process of the store rejects its
+//! cookie from the next request on and ends its streams. Callers see and end their own sessions; with permission to administer tokens,
+//! they see and end those of the whole org.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
@@ -17,15 +17,15 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::json;
 
-use crate::{Console, console::store_failure, operation::Operation};
+use crate::{Console, console::store_failure, operation::AdminOperation};
 
-/// So many refused sign-ins are recorded in a minute: whoever is not in can cause them, and the trail is not theirs to fill.
+/// Maximum number of recorded sign-in failures per minute, so that unauthenticated clients cannot fill the audit log.
 const MAX_REFUSED_PER_MINUTE: u32 = 60;
 
-/// Somebody who has signed in, with the cookie and the session; or why not.
-type SignedIn = Result<(String, Caller, TokenId), String>;
+/// Result of a sign-in: cookie, caller and session, or the reason of the failure.
+type SignInResult = Result<(String, Caller, TokenId), String>;
 
-/// Counts the refused sign-ins of this minute.
+/// Counter of the failed sign-ins of this minute.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedSignIns {
     minute: AtomicI64,
@@ -35,7 +35,7 @@ pub(crate) struct RefusedSignIns {
 // === impl RefusedSignIns ===
 
 impl RefusedSignIns {
-    /// Whether one more is recorded.
+    /// Counts a failure. Returns whether it is recorded.
     fn is_recorded(&self, now: Timestamp) -> bool {
         let minute = now.as_second() / 60;
         if self.minute.swap(minute, Ordering::Relaxed) != minute {
@@ -45,44 +45,44 @@ impl RefusedSignIns {
     }
 }
 
-/// The sessions that count, newest first: the caller's own, or all of its org.
+/// Active sessions, newest first: the caller's own, or all of its org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
     console.engine().sync().await?;
     let now = console.engine().now();
     let tokens = console.store().tokens().await.map_err(store_failure)?;
-    let sees_all = console.may(caller, Action::AdminTokens).is_ok();
-    let is_good = |id: &str| tokens.iter().any(|token| token.id == id && counts(token, now));
-    let is_seen = |token: &&Token| {
+    let sees_all = console.check_admin(caller, Action::AdminTokens).is_ok();
+    let has_active_token = |id: &str| tokens.iter().any(|token| token.id == id && is_active(token, now));
+    let is_visible = |token: &&Token| {
         let parent = token.session_of.as_deref();
-        parent.is_some_and(|parent| parent.is_empty() || parent == "RIALTO_TOKEN" || is_good(parent))
-            && counts(token, now)
-            && (console.at_machine()
+        parent.is_some_and(|parent| parent.is_empty() || parent == "RIALTO_TOKEN" || has_active_token(parent))
+            && is_active(token, now)
+            && (console.is_local()
                 || token.scope.org == caller.scope.org && (sees_all || token.caller == caller.id))
     };
-    let mut sessions: Vec<Token> = tokens.iter().filter(is_seen).cloned().collect();
+    let mut sessions: Vec<Token> = tokens.iter().filter(is_visible).cloned().collect();
     sessions.sort_by_key(|session| std::cmp::Reverse(session.created_at));
     Ok(sessions)
 }
 
-/// Ends a session: its cookie is refused from the next request on.
+/// Ends a session.
 pub async fn end(console: &Console, caller: &Caller, id: &str) -> Result<(), Failure> {
-    let operation = Operation::new("session.end", id);
-    let done = end_now(console, caller, id, &operation).await;
+    let operation = AdminOperation::new("session.end", id);
+    let done = end_authorized(console, caller, id, &operation).await;
     console.record(caller, &operation, done).await
 }
 
 /// Ends the caller's own session.
 pub(crate) async fn sign_out(console: &Console, caller: &Caller, session: &TokenId) -> Result<(), Failure> {
-    let operation = Operation::new("session.sign_out", session.as_str());
-    let done = end_now(console, caller, session.as_str(), &operation).await;
+    let operation = AdminOperation::new("session.sign_out", session.as_str());
+    let done = end_authorized(console, caller, session.as_str(), &operation).await;
     console.record(caller, &operation, done).await
 }
 
-/// Records that somebody has signed in, or was refused.
-pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignedIn) {
+/// Records a sign-in or its failure.
+pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignInResult) {
     let recorded = match signed_in {
         Ok((_, caller, session)) => {
-            let operation = Operation::new("session.sign_in", session.as_str());
+            let operation = AdminOperation::new("session.sign_in", session.as_str());
             operation.after(json!({ "session": session, "caller": caller.id, "kind": caller.kind }));
             console.record(caller, &operation, Ok(())).await
         }
@@ -90,14 +90,14 @@ pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignedIn) {
             if !console.refused_sign_ins().is_recorded(console.engine().now()) {
                 return;
             }
-            let operation = Operation::new("session.sign_in", "");
+            let operation = AdminOperation::new("session.sign_in", "");
             let refused: Result<(), Failure> = Err(Failure::new(Kind::Denied, why.as_str()));
             let _ = console.record(&Caller::stranger(), &operation, refused).await;
             return;
         }
     };
     if let Err(failure) = recorded {
-        tracing::error!("a sign-in is not in the audit trail: {failure}");
+        tracing::error!("a sign-in could not be recorded in the audit log: {failure}");
     }
 }
 
@@ -115,12 +115,16 @@ pub fn session_row(session: &Token) -> SessionRow {
     }
 }
 
-async fn end_now(console: &Console, caller: &Caller, id: &str, operation: &Operation) -> Result<(), Failure> {
+async fn end_authorized(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+    operation: &AdminOperation,
+) -> Result<(), Failure> {
     let session = list(console, caller).await?.into_iter().find(|session| session.id == id);
     let missing = || {
-        let message = format!(
-            "there is no session \"{id}\" that you may end; `rialto sessions list` shows those there are"
-        );
+        let message =
+            format!("there is no session \"{id}\" that you are allowed to end; see `rialto sessions list`");
         Failure::new(Kind::NotFound, message)
     };
     let session = session.ok_or_else(missing)?;
@@ -130,6 +134,6 @@ async fn end_now(console: &Console, caller: &Caller, id: &str, operation: &Opera
     Ok(())
 }
 
-fn counts(token: &Token, now: Timestamp) -> bool {
+fn is_active(token: &Token, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|end| now < end)
 }

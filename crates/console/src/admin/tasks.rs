@@ -1,4 +1,4 @@
-//! What became of calls. A caller sees its own tasks; whoever may read the audit trail sees everybody's.
+//! Tasks. Callers see their own; with permission to read the audit log, they see those of the whole org.
 
 use rialto_api_types::tasks::UndeliveredPush;
 use rialto_engine::{Following, Request};
@@ -15,46 +15,49 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-use super::{cut, page_size};
-use crate::{Console, console::store_failure};
+use super::{page_size, truncate_page};
+use crate::{
+    Console,
+    console::{require_right, store_failure},
+};
 
-/// Which tasks to list, newest first.
+/// Filter and page of a list of tasks, newest first.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only this agent's: by slug, id, URL or name.
+pub struct TaskQuery {
+    /// Agent to filter by: its slug, id, URL or name.
     pub agent: Option<String>,
-    /// Only in this state.
+    /// State to filter by.
     pub state: Option<TaskState>,
-    /// Only those that are not over.
+    /// Whether only active tasks are listed.
     pub open: bool,
-    /// Only those of whoever asks, also where it may see others'.
+    /// Whether only the caller's own tasks are listed.
     pub own: bool,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: Option<usize>,
-    /// Only those older than this one.
+    /// Last task of the previous page.
     pub cursor: Option<TaskId>,
 }
 
-/// One page of tasks.
+/// Page of tasks.
 #[derive(Clone, Debug)]
-pub struct Page {
-    /// Those of this page.
+pub struct TaskResults {
+    /// Tasks of this page.
     pub tasks: Vec<TaskHead>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub next: Option<TaskId>,
 }
 
-/// The tasks of the caller's project that it may see.
-pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
-    Console::own(caller, Right::Call)?;
+/// Lists the tasks of the caller's project that it is allowed to see.
+pub async fn list(console: &Console, caller: &Caller, filter: &TaskQuery) -> Result<TaskResults, Failure> {
+    require_right(caller, Right::Call)?;
     console.engine().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
     let agent =
         agent.map(|key| registry.find(&caller.scope, key).map(|agent| agent.id.clone())).transpose()?;
-    let own = filter.own || !console.sees_all(caller);
+    let own = filter.own || !console.sees_all_callers(caller);
     let limit = page_size(filter.limit);
-    let wanted = TaskFilter {
+    let task_filter = TaskFilter {
         caller: own.then(|| caller.id.clone()),
         agent,
         state: filter.state,
@@ -63,14 +66,14 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
         limit: limit + 1,
         ..TaskFilter::default()
     };
-    let mut tasks = console.store().tasks(&caller.scope, &wanted).await.map_err(store_failure)?;
-    let next = cut(&mut tasks, limit, |last| last.id.clone());
-    Ok(Page { tasks, next })
+    let mut tasks = console.store().tasks(&caller.scope, &task_filter).await.map_err(store_failure)?;
+    let next = truncate_page(&mut tasks, limit, |last| last.id.clone());
+    Ok(TaskResults { tasks, next })
 }
 
-/// A task and everything that happened to it, as far as it is written down.
+/// Finds a task with its events.
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task, Vec<Recorded>), Failure> {
-    let head = head(console, caller, id).await?;
+    let head = find_head(console, caller, id).await?;
     let events = console.store().events(&head.id, 0).await.map_err(store_failure)?;
     let mut task = Task::new(head.as_opened());
     for recorded in &events {
@@ -79,22 +82,22 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task,
     Ok((task, events))
 }
 
-/// The same, but an open task of the caller's own is asked about at its agent first.
-pub async fn look(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
-    let head = head(console, caller, id).await?;
+/// Finds a task. The state of an active task of the caller is first requested from its agent.
+pub async fn refresh(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
+    let head = find_head(console, caller, id).await?;
     if is_own(caller, &head) {
         return console.engine().task(caller, id).await;
     }
     show(console, caller, id).await.map(|(task, _)| task)
 }
 
-/// Push notifications that were given up, newest first.
+/// Push notifications that could not be delivered, newest first.
 pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+    console.authorize_admin(caller, Action::AdminAudit).await?;
     console.engine().dead_pushes(&caller.scope, limit).await
 }
 
-/// Push notification that was given up, without what it is shown at its address.
+/// Push notification that could not be delivered, without its credentials.
 pub fn undelivered_push(push: &Push) -> UndeliveredPush {
     UndeliveredPush {
         task: push.task.clone(),
@@ -108,31 +111,36 @@ pub fn undelivered_push(push: &Push) -> UndeliveredPush {
     }
 }
 
-/// Whatever happens to a task behind this event of it.
+/// Follows the events of a task after this one.
 pub async fn follow(console: &Console, caller: &Caller, id: &str, seen: u64) -> Result<Following, Failure> {
-    let head = head(console, caller, id).await?;
+    let head = find_head(console, caller, id).await?;
     Ok(console.engine().listen(&TaskHead { version: seen, ..head }))
 }
 
-/// Calls a task off: the caller's own, or anybody's for whoever may administer agents.
+/// Cancels a task. Tasks of other callers need permission to administer agents.
 pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
-    if is_others(console, caller, id).await? {
-        console.admit(caller, Action::AdminAgents).await?;
+    if is_of_other_caller(console, caller, id).await? {
+        console.authorize_admin(caller, Action::AdminAgents).await?;
         return console.engine().cancel_for(caller, id).await;
     }
-    Console::own(caller, Right::Call)?;
+    require_right(caller, Right::Call)?;
     console.engine().cancel(caller, id).await
 }
 
-/// Says something in a task, as an answer to its question or more: in the caller's own, or in anybody's for whoever may administer
-/// agents. It goes on by itself.
-pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
-    if is_others(console, caller, id).await? {
-        console.admit(caller, Action::AdminAgents).await?;
+/// Sends a message to a task, such as the answer to its question. Tasks of other callers need permission to administer agents. The task
+/// continues in the background.
+pub async fn send_message(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+    part: Part,
+) -> Result<TaskId, Failure> {
+    if is_of_other_caller(console, caller, id).await? {
+        console.authorize_admin(caller, Action::AdminAgents).await?;
         let running = console.engine().answer_for(caller, id, vec![part]).await?;
         return Ok(running.task().clone());
     }
-    Console::own(caller, Right::Call)?;
+    require_right(caller, Right::Call)?;
     let target = console.engine().worker(caller, id).await?;
     let request = Request {
         task: Some(id.to_owned()),
@@ -142,17 +150,21 @@ pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Re
     Ok(running.task().clone())
 }
 
-/// Says more after a task of the caller's own is over: a new task in the same conversation.
-pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
-    Console::own(caller, Right::Call)?;
-    let head = head(console, caller, id).await?;
+/// Continues the conversation of an ended task of the caller with a new task.
+pub async fn continue_conversation(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+    part: Part,
+) -> Result<TaskId, Failure> {
+    require_right(caller, Right::Call)?;
+    let head = find_head(console, caller, id).await?;
     let worker = console.engine().worker(caller, id).await?;
     let Some(context) = head.remote.context_id else {
-        let message =
-            format!("the agent has named no conversation that task {id} belongs to; begin a new task");
+        let message = format!("task {id} has no conversation at the agent; start a new task");
         return Err(Failure::new(Kind::Conflict, message));
     };
-    // Words are not what a skill with a schema takes: they go to the agent, which knows the conversation.
+    // A skill with a schema takes no text, so the message goes to the agent, which knows the conversation.
     let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
     let target = Target { agent: worker.agent, skill };
     let request = Request {
@@ -163,23 +175,23 @@ pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> 
     Ok(running.task().clone())
 }
 
-/// Whether the caller may call a task off and answer it: its own, or anybody's where it may administer agents.
+/// Fails unless the caller is allowed to cancel and answer a task: its own, or any with permission to administer agents.
 pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<(), Failure> {
     if is_own(caller, head) {
-        Console::own(caller, Right::Call)
+        require_right(caller, Right::Call)
     } else {
-        console.may(caller, Action::AdminAgents)
+        console.check_admin(caller, Action::AdminAgents)
     }
 }
 
-/// Begins a task, which goes on by itself.
-pub async fn begin(
+/// Starts a task, which continues in the background.
+pub async fn start(
     console: &Console,
     caller: &Caller,
     target: Target,
     part: Part,
 ) -> Result<TaskId, Failure> {
-    Console::own(caller, Right::Call)?;
+    require_right(caller, Right::Call)?;
     let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
     let running = console.engine().call(request).await?;
     Ok(running.task().clone())
@@ -190,15 +202,20 @@ pub fn is_own(caller: &Caller, head: &TaskHead) -> bool {
     head.caller == caller.id
 }
 
-/// Whether a task is one that the caller may see, and somebody else's.
-pub(super) async fn is_others(console: &Console, caller: &Caller, id: &str) -> Result<bool, Failure> {
-    Ok(!is_own(caller, &head(console, caller, id).await?))
+/// Whether a visible task belongs to another caller.
+pub(super) async fn is_of_other_caller(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+) -> Result<bool, Failure> {
+    Ok(!is_own(caller, &find_head(console, caller, id).await?))
 }
 
-async fn head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
-    Console::own(caller, Right::Call)?;
+async fn find_head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
+    require_right(caller, Right::Call)?;
     console.engine().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
-    head.filter(|head| is_own(caller, head) || console.sees_all(caller))
-        .ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you may see")))
+    head.filter(|head| is_own(caller, head) || console.sees_all_callers(caller)).ok_or_else(|| {
+        Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you are allowed to see"))
+    })
 }

@@ -1,4 +1,4 @@
-//! Who may come in: bearer tokens of the caller's org.
+//! Bearer tokens of the caller's org.
 
 use jiff::{SignedDuration, Timestamp};
 use rialto_api_types::tokens::{NewToken, TokenRole, TokenRow, TokenState};
@@ -12,79 +12,79 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::json;
 
-use crate::{Console, console::store_failure, operation::Operation};
+use crate::{Console, console::store_failure, operation::AdminOperation};
 
-/// The longest name of a caller.
-const LONGEST_NAME: usize = 200;
+/// Maximum length of a caller's name.
+const MAX_CALLER_NAME_BYTES: usize = 200;
 
-/// The tokens of the caller's org.
+/// Lists the tokens of the caller's org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
-    console.admit(caller, Action::AdminTokens).await?;
+    console.authorize_admin(caller, Action::AdminTokens).await?;
     let mut tokens = console.store().tokens().await.map_err(store_failure)?;
     tokens.retain(|token| token.session_of.is_none());
-    tokens.retain(|token| console.at_machine() || token.scope.org == caller.scope.org);
+    tokens.retain(|token| console.is_local() || token.scope.org == caller.scope.org);
     tokens.sort_by_key(|token| std::cmp::Reverse(token.created_at));
     Ok(tokens)
 }
 
-/// Makes a token. It is answered this once: only its hash is kept.
+/// Creates a token. It is returned once, because only its hash is stored.
 pub async fn create(
     console: &Console,
     caller: &Caller,
-    wanted: &NewToken,
+    new_token: &NewToken,
 ) -> Result<(Token, String), Failure> {
-    let operation = Operation::new("token.create", wanted.caller.trim());
-    let work = create_now(console, caller, wanted, &operation);
+    let operation = AdminOperation::new("token.create", new_token.caller.trim());
+    let work = create_authorized(console, caller, new_token, &operation);
     console.administer(caller, Action::AdminTokens, &operation, work).await
 }
 
-/// Makes a token for an operation that is recorded.
-pub(super) async fn create_now(
+/// Creates a token as part of a recorded operation.
+pub(super) async fn create_authorized(
     console: &Console,
     caller: &Caller,
-    wanted: &NewToken,
-    operation: &Operation,
+    new_token: &NewToken,
+    operation: &AdminOperation,
 ) -> Result<(Token, String), Failure> {
     let invalid = |message: &str| Failure::new(Kind::Invalid, message);
-    let name = wanted.caller.trim();
-    if name.is_empty() || name.len() > LONGEST_NAME {
-        return Err(invalid("caller: say whose token it is, in at most 200 bytes"));
+    let name = new_token.caller.trim();
+    if name.is_empty() || name.len() > MAX_CALLER_NAME_BYTES {
+        return Err(invalid("caller: set the name of the caller, at most 200 bytes"));
     }
-    let scopes = wanted.scopes.iter().copied();
-    let rights = match wanted.role {
-        _ if !wanted.scopes.is_empty() => Rights::of(scopes),
+    let scopes = new_token.scopes.iter().copied();
+    let rights = match new_token.role {
+        _ if !new_token.scopes.is_empty() => Rights::of(scopes),
         Some(TokenRole::Owner) => Rights::ALL,
         None => Rights::default(),
     };
-    let rights = if wanted.role == Some(TokenRole::Owner) { rights.with_owner() } else { rights };
-    if rights.is_owner() && !console.at_machine() && !caller.rights.is_owner() {
-        let message = "role: only an owner makes a token of an owner; at the machine that is `rialto tokens create NAME --role owner`";
+    let rights = if new_token.role == Some(TokenRole::Owner) { rights.with_owner() } else { rights };
+    if rights.is_owner() && !console.is_local() && !caller.rights.is_owner() {
+        let message = "role: only an owner can create a token with the role owner; on the server's machine use `rialto tokens create NAME --role owner`";
         return Err(Failure::new(Kind::Denied, message));
     }
     if let Some(right) = rights.each().find(|right| !caller.rights.have(*right)) {
         return Err(right.lacking());
     }
     let now = console.engine().now();
-    let expires_at = match (wanted.expires_at, wanted.expires_days) {
-        (Some(_), Some(_)) => return Err(invalid("say once how long it is good: expiresAt, or expiresDays")),
-        (at, days) => at.or(days.map(|days| end(now, days)).transpose()?),
+    let expires_at = match (new_token.expires_at, new_token.expires_days) {
+        (Some(_), Some(_)) => return Err(invalid("set either expiresAt or expiresDays, not both")),
+        (at, days) => at.or(days.map(|days| expiry_after(now, days)).transpose()?),
     };
-    let scope = scope(console, caller, wanted)?;
-    if !console.at_machine() && name != caller.id.as_str() {
-        is_new_name(console, &scope, name).await?;
+    let scope = token_scope(console, caller, new_token)?;
+    if !console.is_local() && name != caller.id.as_str() {
+        check_new_caller(console, &scope, name).await?;
     }
-    let token = console.office().fresh_token()?;
+    let token = console.host().new_token()?;
     let row = Token {
         id: format!("tok_{}", fresh()),
         hash: rialto_edge::auth::hash_token(&token),
         scope,
         caller: CallerId::from(name),
-        kind: wanted.kind.unwrap_or(CallerKind::User),
+        kind: new_token.kind.unwrap_or(CallerKind::User),
         rights,
         created_at: now,
         expires_at,
         revoked_at: None,
-        created_by: Some(creator(console, caller)),
+        created_by: Some(creator_name(console, caller)),
         session_of: None,
     };
     operation.org(&row.scope.org);
@@ -93,13 +93,13 @@ pub(super) async fn create_now(
     Ok((row, token))
 }
 
-/// The caller that makes a token, or the operator at the machine.
-fn creator(console: &Console, caller: &Caller) -> String {
-    if console.at_machine() { console.office().operator() } else { caller.id.to_string() }
+/// Name of the caller that creates a token, or of the operator on the machine.
+fn creator_name(console: &Console, caller: &Caller) -> String {
+    if console.is_local() { console.host().operator_name() } else { caller.id.to_string() }
 }
 
-/// Refuses the name of a caller that exists: its tasks, approvals and permissions are its own.
-async fn is_new_name(console: &Console, scope: &Scope, name: &str) -> Result<(), Failure> {
+/// Fails for the name of an existing caller, whose tasks, approvals and permissions the token would get.
+async fn check_new_caller(console: &Console, scope: &Scope, name: &str) -> Result<(), Failure> {
     let tokens = console.store().tokens().await.map_err(store_failure)?;
     let has_token = tokens.iter().any(|token| token.scope.org == scope.org && token.caller.as_str() == name);
     let filter = TaskFilter { caller: Some(CallerId::from(name)), limit: 1, ..TaskFilter::default() };
@@ -109,16 +109,16 @@ async fn is_new_name(console: &Console, scope: &Scope, name: &str) -> Result<(),
         return Ok(());
     }
     let message = format!(
-        "\"{name}\" is a caller already, and a token in its name could read its tasks and decide in its name: \
-         choose another name, have {name} make it with a token of its own, or make it at the server's machine with \
+        "the caller \"{name}\" exists already, and a token with this name could read its tasks and decide for it: \
+         choose another name, let {name} create it with its own token, or create it on the server's machine with \
          `rialto tokens create {name}`"
     );
     Err(Failure::new(Kind::Denied, message))
 }
 
-/// Takes a token back: it lets nobody in from the very next request on.
+/// Revokes a token. It is rejected from the next request on.
 pub async fn revoke(console: &Console, caller: &Caller, id: &str) -> Result<(), Failure> {
-    let operation = Operation::new("token.revoke", id);
+    let operation = AdminOperation::new("token.revoke", id);
     console
         .administer(caller, Action::AdminTokens, &operation, async {
             let (tokens, now) = (list(console, caller).await?, console.engine().now());
@@ -153,12 +153,12 @@ pub fn token_row(token: &Token, now: Timestamp) -> TokenRow {
     }
 }
 
-/// Whether it lets callers in.
+/// Whether a token is neither revoked nor expired.
 pub fn is_active(token: &Token, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
 }
 
-/// Whether a token is accepted.
+/// State of a token.
 pub fn state(token: &Token, now: Timestamp) -> TokenState {
     if token.revoked_at.is_some() {
         TokenState::Revoked
@@ -169,29 +169,29 @@ pub fn state(token: &Token, now: Timestamp) -> TokenState {
     }
 }
 
-/// Where a new token belongs.
-fn scope(console: &Console, caller: &Caller, wanted: &NewToken) -> Result<Scope, Failure> {
+/// Org and project of a new token.
+fn token_scope(console: &Console, caller: &Caller, new_token: &NewToken) -> Result<Scope, Failure> {
     let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-    let org = given(&wanted.org).map_or_else(|| caller.scope.org.clone(), OrgId::from);
-    let project = given(&wanted.project).map_or_else(|| caller.scope.project.clone(), ProjectId::from);
+    let org = given(&new_token.org).map_or_else(|| caller.scope.org.clone(), OrgId::from);
+    let project = given(&new_token.project).map_or_else(|| caller.scope.project.clone(), ProjectId::from);
     if !is_slug(org.as_str()) || !is_slug(project.as_str()) {
         let message =
             "org and project: use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
         return Err(Failure::new(Kind::Invalid, message));
     }
-    if org != caller.scope.org && !console.at_machine() {
-        let message = "org: a token of another org is made at the server's machine, with `rialto tokens create NAME --org ORG`";
+    if org != caller.scope.org && !console.is_local() {
+        let message = "org: create tokens for another org on the server's machine, with `rialto tokens create NAME --org ORG`";
         return Err(Failure::new(Kind::Denied, message));
     }
     Ok(Scope { org, project })
 }
 
-fn end(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
+fn expiry_after(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
     if days == 0 {
         let message =
-            "expiresDays: write a number of days, 1 or more, or leave it out for a token without an end";
+            "expiresDays: set a number of days, 1 or more, or omit it for a token that never expires";
         return Err(Failure::new(Kind::Invalid, message));
     }
     let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
-    end.map_err(|_| Failure::new(Kind::Invalid, "expiresDays: that is further away than the calendar goes"))
+    end.map_err(|_| Failure::new(Kind::Invalid, "expiresDays: the date is out of range"))
 }

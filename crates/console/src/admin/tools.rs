@@ -1,9 +1,9 @@
-//! What is deployed beside the agents: MCP servers and functions.
+//! Deployments: MCP servers and functions.
 //!
-//! Somebody at another machine gets less than somebody at this one: no private addresses, and neither programs nor secrets
-//! of this machine, unless the configuration says so.
+//! Over the network, less is allowed than on the server's machine: no private addresses, programs and secrets
+//! of that machine, unless the configuration allows them.
 
-mod shown;
+mod rows;
 
 use std::sync::Arc;
 
@@ -17,138 +17,150 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-pub use self::shown::{deployment_row, is_available, names};
-use super::agents::{assignable, may_see, may_trust, with_way_in};
+pub use self::rows::{deployment_row, is_available, tool_names};
+use super::agents::{check_may_trust, may_see, parse_assignable_trust, with_local_hint};
 use crate::{
     Console,
-    operation::{Operation, agent_state},
+    console::require_right_or_admin,
+    operation::{AdminOperation, agent_state},
 };
 
-/// What is deployed in the caller's project and may be seen by it.
-pub async fn seen(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
-    Console::need(caller, Right::Discover)?;
+/// Deployments of the caller's project that it is allowed to see.
+pub async fn list_visible(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
+    require_right_or_admin(caller, Right::Discover)?;
     console.engine().sync().await?;
-    let mut rows = deployed(console, caller);
+    let mut rows = deployments(console, caller);
     rows.retain(|row| may_see(console, caller, row));
     Ok(rows)
 }
 
-/// Everything that is deployed in the caller's project.
+/// All deployments of the caller's project.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    Ok(deployed(console, caller))
+    console.authorize_admin(caller, Action::AdminAgents).await?;
+    Ok(deployments(console, caller))
 }
 
-/// The servers and functions of the caller's project. What runs workflows is neither: these have pages and routes of their own.
-pub(super) fn deployed(console: &Console, caller: &Caller) -> Vec<Arc<Agent>> {
+/// MCP servers and functions of the caller's project, without the workflow runner.
+pub(super) fn deployments(console: &Console, caller: &Caller) -> Vec<Arc<Agent>> {
     let mut rows = console.engine().registry().deployed(&caller.scope);
     rows.retain(|row| !matches!(row.backing, Backing::Flow(_)));
     rows
 }
 
-/// What is deployed under this name, or has a tool of this name.
+/// Finds a deployment by its name or the name of one of its tools.
 pub async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Arc<Agent>, Failure> {
     let rows = list(console, caller).await?;
     let by_tool = || {
         let target = console.engine().resolve(caller, name)?;
         (!matches!(target.agent.backing, Backing::A2a)).then_some(target.agent)
     };
-    named(&rows, name).or_else(by_tool).ok_or_else(|| unknown(console, caller, name))
+    find_by_name(&rows, name).or_else(by_tool).ok_or_else(|| unknown(console, caller, name))
 }
 
-/// Deploys what a program describes, in the caller's project.
+/// Deploys an MCP server or a function in the caller's project, from its description in JSON.
 pub async fn deploy(console: &Console, caller: &Caller, described: &str) -> Result<Registered, Failure> {
-    let operation = Operation::new("tool.deploy", "");
-    let work = deploy_now(console, caller, described, &operation);
+    let operation = AdminOperation::new("tool.deploy", "");
+    let work = deploy_authorized(console, caller, described, &operation);
     console.administer(caller, Action::AdminAgents, &operation, work).await
 }
 
-async fn deploy_now(
+async fn deploy_authorized(
     console: &Console,
     caller: &Caller,
     described: &str,
-    operation: &Operation,
+    operation: &AdminOperation,
 ) -> Result<Registered, Failure> {
-    let wanted = console.office().read_deployment(described, &caller.scope)?;
-    let name = wanted.backing.name().unwrap_or_default().to_owned();
-    let known = named(&deployed(console, caller), &name);
+    let requested = console.host().read_deployment(described, &caller.scope)?;
+    let name = requested.backing.name().unwrap_or_default().to_owned();
+    let known = find_by_name(&deployments(console, caller), &name);
     if let Some(known) = &known {
         operation.before(agent_state(console, known));
     }
     operation.name(name);
-    if !console.may_use_machine(caller) {
-        stays_away(&wanted)?;
+    if !console.may_use_machine_resources(caller) {
+        check_uses_no_machine_resources(&requested)?;
     }
-    let trust = trust_of(console, caller, &wanted, known.as_deref())?;
-    let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), trust, ..wanted };
-    let is_near = wanted.backing.via().is_some_and(is_near);
-    let deployed = console.engine().registry().deploy(wanted).await;
+    let trust = initial_trust(console, caller, &requested, known.as_deref())?;
+    let requested =
+        Deployment { allow_private: console.may_use_private_addresses(caller), trust, ..requested };
+    let is_local = requested.backing.via().is_some_and(is_local_address);
+    let deployed = console.engine().registry().deploy(requested).await;
     if let Ok(deployed) = &deployed {
         operation.agent(&deployed.agent);
         operation.after(agent_state(console, &deployed.agent));
     }
     deployed.map_err(|error| {
         let failure = Failure::from(error);
-        // Whoever speaks to servers tells of one that it may not go to as of one that does not answer.
-        let is_barred = failure.kind == Kind::Denied || is_near && failure.kind == Kind::PeerUnreachable;
-        if is_barred { with_way_in(console, caller, failure, "rialto tools add") } else { failure }
+        // The MCP client reports an address that is not allowed as unreachable.
+        let is_address_denied =
+            failure.kind == Kind::Denied || is_local && failure.kind == Kind::PeerUnreachable;
+        if is_address_denied {
+            with_local_hint(console, caller, failure, "rialto tools add")
+        } else {
+            failure
+        }
     })
 }
 
-/// How far something is trusted that a caller deploys. What is not `external` may be called by everybody as the starter policy says, so it
-/// takes the right to write policies: without that, what is new is `external`.
-fn trust_of(
+/// Trust level of a deployment. The starter policy allows all callers to call what is not `external`, so other levels need permission to
+/// write policies; without it, a new deployment is `external`.
+fn initial_trust(
     console: &Console,
     caller: &Caller,
-    wanted: &Deployment,
+    requested: &Deployment,
     known: Option<&Agent>,
 ) -> Result<Option<Trust>, Failure> {
-    match wanted.trust {
+    match requested.trust {
         Some(level) => {
-            let level = assignable(level.as_str())?;
-            may_trust(console, caller, level).map(|()| Some(level))
+            let level = parse_assignable_trust(level.as_str())?;
+            check_may_trust(console, caller, level).map(|()| Some(level))
         }
         None if known.is_some() => Ok(None),
-        None => Ok(console.may(caller, Action::AdminPolicies).is_err().then_some(Trust::External)),
+        None => Ok(console.check_admin(caller, Action::AdminPolicies).is_err().then_some(Trust::External)),
     }
 }
 
-/// Takes one of them back.
+/// Removes a deployment.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Arc<Agent>, Failure> {
-    let operation = Operation::new("tool.remove", name);
+    let operation = AdminOperation::new("tool.remove", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            let row =
-                named(&deployed(console, caller), name).ok_or_else(|| unknown(console, caller, name))?;
+            let row = find_by_name(&deployments(console, caller), name)
+                .ok_or_else(|| unknown(console, caller, name))?;
             operation.agent(&row);
             operation.before(agent_state(console, &row));
             console.engine().registry().remove(&row).await?;
-            if let Err(failure) = console.office().forget_policies(&row).await {
-                tracing::error!("the policies about {} were not removed: {failure}", row.slug);
+            if let Err(failure) = console.host().remove_agent_policies(&row).await {
+                tracing::error!(
+                    "policies of the removed deployment {} could not be removed: {failure}",
+                    row.slug
+                );
             }
             Ok(row)
         })
         .await
 }
 
-fn named(rows: &[Arc<Agent>], name: &str) -> Option<Arc<Agent>> {
-    let is_meant = |row: &&Arc<Agent>| row.slug == name || row.url == name || row.id.as_str() == name;
+fn find_by_name(rows: &[Arc<Agent>], name: &str) -> Option<Arc<Agent>> {
+    let is_match = |row: &&Arc<Agent>| row.slug == name || row.url == name || row.id.as_str() == name;
     let found =
-        rows.iter().find(is_meant).or_else(|| rows.iter().find(|row| row.backing.name() == Some(name)));
+        rows.iter().find(is_match).or_else(|| rows.iter().find(|row| row.backing.name() == Some(name)));
     found.cloned()
 }
 
 fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
     let of = console.engine().resolve(caller, name).map(|target| target.agent);
     let message = match of.filter(|agent| !agent.backing.is_agent()) {
-        Some(row) => format!("{name} is a tool of {}; name that: {}", row.slug, row.slug),
-        None => format!("nothing is deployed as \"{name}\"; `rialto tools list` shows what is"),
+        Some(row) => {
+            format!("there is no deployment \"{name}\": it is a tool of {}; use {}", row.slug, row.slug)
+        }
+        None => format!("there is no MCP server or function \"{name}\"; see `rialto tools list`"),
     };
     Failure::new(Kind::NotFound, message)
 }
 
-/// Whether an address is one of this machine or of its network, as it is written.
-fn is_near(via: &Via) -> bool {
+/// Whether a URL names this machine or a private network, without resolving its host.
+fn is_local_address(via: &Via) -> bool {
     let Via::Http(endpoint) = via else { return false };
     match url::Url::parse(&endpoint.url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -158,20 +170,21 @@ fn is_near(via: &Via) -> bool {
     }
 }
 
-/// Whether this uses nothing of the server's machine.
-fn stays_away(wanted: &Deployment) -> Result<(), Failure> {
-    let Some(via) = wanted.backing.via() else { return Ok(()) };
+/// Fails if a deployment uses programs or secrets of the server's machine.
+fn check_uses_no_machine_resources(requested: &Deployment) -> Result<(), Failure> {
+    let Some(via) = requested.backing.via() else { return Ok(()) };
     let denied = |what: &str| {
-        let message =
-            format!("{what}: set [server] allow_commands_over_api, or use `rialto tools add` there");
+        let message = format!(
+            "{what}: set [server] allow_commands_over_api, or use `rialto tools add` on that machine"
+        );
         Err(Failure::new(Kind::Denied, message))
     };
     if matches!(via, Via::Command(_)) {
-        return denied("commands run on this server's machine");
+        return denied("commands of the server's machine are not allowed over the network");
     }
-    let leads_here = |piece: &Piece| matches!(piece, Piece::From(_));
-    if via.settings().values().any(|setting| setting.pieces().iter().any(leads_here)) {
-        return denied("these are secrets of this server's machine");
+    let is_machine_source = |piece: &Piece| matches!(piece, Piece::From(_));
+    if via.settings().values().any(|setting| setting.pieces().iter().any(is_machine_source)) {
+        return denied("secrets of the server's machine cannot be used over the network");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Who is told of calls. A webhook hears of every call of an org, so whoever may read the audit trail sees to them.
+//! Webhooks. A webhook receives events of all calls of an org, so managing webhooks needs permission to read the audit log.
 
 use rialto_api_types::webhooks::{NewWebhook, WebhookRow, WebhookState};
 use rialto_model::{
@@ -13,39 +13,43 @@ use rialto_policy::Action;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::{Console, console::store_failure, operation::Operation};
+use crate::{Console, console::store_failure, operation::AdminOperation};
 
-/// Those of the caller's org; at the machine, all.
+/// Lists the webhooks of the caller's org, or all on the server's machine.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Webhook>, Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+    console.authorize_admin(caller, Action::AdminAudit).await?;
     let mut webhooks = console.store().webhooks().await.map_err(store_failure)?;
-    webhooks.retain(|webhook| console.at_machine() || webhook.org == caller.scope.org);
+    webhooks.retain(|webhook| console.is_local() || webhook.org == caller.scope.org);
     Ok(webhooks)
 }
 
-/// Has an address told of calls from now on. Answers its key too, if one was made: it is shown this once.
+/// Adds a webhook. Returns its key too, if one was created; it is shown once.
 pub async fn add(
     console: &Console,
     caller: &Caller,
-    wanted: &NewWebhook,
+    new_webhook: &NewWebhook,
 ) -> Result<(Webhook, Option<String>), Failure> {
-    let operation = Operation::new("webhook.add", without_query(&wanted.url));
-    let work = add_now(console, caller, wanted, &operation);
+    let operation = AdminOperation::new("webhook.add", redact_query(&new_webhook.url));
+    let work = add_authorized(console, caller, new_webhook, &operation);
     console.administer(caller, Action::AdminAudit, &operation, work).await
 }
 
-async fn add_now(
+async fn add_authorized(
     console: &Console,
     caller: &Caller,
-    wanted: &NewWebhook,
-    operation: &Operation,
+    new_webhook: &NewWebhook,
+    operation: &AdminOperation,
 ) -> Result<(Webhook, Option<String>), Failure> {
-    let (url, org, phases) = (address(&wanted.url)?, org(console, caller, wanted)?, phases(&wanted.events)?);
+    let (url, org, phases) = (
+        parse_address(&new_webhook.url)?,
+        webhook_org(console, caller, new_webhook)?,
+        parse_events(&new_webhook.events)?,
+    );
     let id = format!("hook_{}", fresh());
-    let (secret, key) = match &wanted.secret_env {
-        Some(variable) => (variable_of(console, caller, variable).await?, None),
+    let (secret, key) = match &new_webhook.secret_env {
+        Some(variable) => (key_from_environment(console, caller, variable).await?, None),
         None => {
-            let (secret, key) = console.office().make_webhook_key(&id)?;
+            let (secret, key) = console.host().create_webhook_key(&id)?;
             (secret, Some(key))
         }
     };
@@ -61,39 +65,39 @@ async fn add_now(
     };
     operation.org(&webhook.org);
     console.store().put_webhook(&webhook).await.map_err(store_failure)?;
-    operation.after(state_of(&webhook));
+    operation.after(audit_state(&webhook));
     Ok((webhook, key))
 }
 
-/// Tells an address nothing any more.
+/// Removes a webhook.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
-    let operation = Operation::new("webhook.remove", without_query(name));
+    let operation = AdminOperation::new("webhook.remove", redact_query(name));
     console
         .administer(caller, Action::AdminAudit, &operation, async {
             let webhook = find_to_change(console, caller, name, &operation).await?;
             console.store().remove_webhook(&webhook.id).await.map_err(store_failure)?;
-            console.office().forget_webhook_key(&webhook.id)?;
+            console.host().remove_webhook_key(&webhook.id)?;
             Ok(webhook)
         })
         .await
 }
 
-/// Sends an event that says it is a test, now.
+/// Sends a test event to a webhook now.
 pub async fn test(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
-    let operation = Operation::new("webhook.test", without_query(name));
+    let operation = AdminOperation::new("webhook.test", redact_query(name));
     console
         .administer(caller, Action::AdminAudit, &operation, async {
             let webhook = find_to_change(console, caller, name, &operation).await?;
-            console.office().try_webhook(&webhook).await?;
-            operation.after(state_of(&webhook));
+            console.host().send_test_event(&webhook).await?;
+            operation.after(audit_state(&webhook));
             Ok(webhook)
         })
         .await
 }
 
-/// Has one tried again now that failed or was disabled.
+/// Retries a webhook that failed or was disabled.
 pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
-    let operation = Operation::new("webhook.retry", without_query(name));
+    let operation = AdminOperation::new("webhook.retry", redact_query(name));
     console
         .administer(caller, Action::AdminAudit, &operation, async {
             let webhook = find_to_change(console, caller, name, &operation).await?;
@@ -102,34 +106,34 @@ pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Web
                 standing: Standing { disabled: None, failures: 0, ..webhook.standing.clone() },
                 ..webhook.clone()
             };
-            operation.after(state_of(&after));
+            operation.after(audit_state(&after));
             Ok(webhook)
         })
         .await
 }
 
-/// The webhook that an operation is about, noted as it is before.
+/// Finds the webhook of an operation and records its state before the change.
 async fn find_to_change(
     console: &Console,
     caller: &Caller,
     name: &str,
-    operation: &Operation,
+    operation: &AdminOperation,
 ) -> Result<Webhook, Failure> {
     let webhook = find(console, caller, name).await?;
     operation.org(&webhook.org);
-    operation.before(state_of(&webhook));
+    operation.before(audit_state(&webhook));
     Ok(webhook)
 }
 
-/// A webhook as records show it.
-fn state_of(webhook: &Webhook) -> Value {
+/// State of a webhook in audit records.
+fn audit_state(webhook: &Webhook) -> Value {
     let events: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     json!({
         "id": webhook.id,
-        "url": without_query(&webhook.url),
+        "url": redact_query(&webhook.url),
         "org": webhook.org,
         "events": events,
-        "state": state(&webhook.standing),
+        "state": delivery_state(&webhook.standing),
     })
 }
 
@@ -138,11 +142,11 @@ pub fn webhook_row(webhook: &Webhook) -> WebhookRow {
     let standing = &webhook.standing;
     WebhookRow {
         id: webhook.id.clone(),
-        url: without_query(&webhook.url),
+        url: redact_query(&webhook.url),
         org: webhook.org.clone(),
         events: webhook.phases.clone(),
         created_at: webhook.created_at,
-        state: state(standing),
+        state: delivery_state(standing),
         handled: standing.handled,
         delivered: standing.delivered,
         lost: standing.lost,
@@ -153,14 +157,14 @@ pub fn webhook_row(webhook: &Webhook) -> WebhookRow {
     }
 }
 
-/// The one that is meant, by its id or its address.
+/// Finds a webhook by its id or URL.
 async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
     let webhooks = list(console, caller).await?;
     let mut found = webhooks.into_iter().filter(|webhook| webhook.id == name || webhook.url == name);
     match (found.next(), found.next()) {
         (Some(webhook), None) => Ok(webhook),
         (Some(_), Some(_)) => {
-            let message = format!("several webhooks have the address {name}; say which id is meant");
+            let message = format!("several webhooks have the URL {name}; use the id");
             Err(Failure::new(Kind::Invalid, message))
         }
         (None, _) => {
@@ -170,59 +174,59 @@ async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Webhook,
     }
 }
 
-/// The address, if events can be sent there.
-fn address(text: &str) -> Result<String, Failure> {
-    let wrong = |why: &str| Failure::new(Kind::Invalid, format!("\"{}\" {why}", without_query(text)));
-    let url = text.parse::<Url>().map_err(|_| wrong("is no address; write https://example.com/hook"))?;
+/// Webhook URL, if events can be sent to it.
+fn parse_address(text: &str) -> Result<String, Failure> {
+    let wrong = |why: &str| Failure::new(Kind::Invalid, format!("\"{}\" {why}", redact_query(text)));
+    let url = text.parse::<Url>().map_err(|_| wrong("is not a URL; use https://example.com/hook"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong("cannot be sent to; write an address like https://example.com/hook"));
+        return Err(wrong("is not an http URL; use one like https://example.com/hook"));
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err(wrong("must have no user, password or fragment in it: addresses are listed"));
+        return Err(wrong("must not contain a user, password or fragment, because URLs are listed"));
     }
     Ok(url.into())
 }
 
-fn org(console: &Console, caller: &Caller, wanted: &NewWebhook) -> Result<OrgId, Failure> {
+fn webhook_org(console: &Console, caller: &Caller, new_webhook: &NewWebhook) -> Result<OrgId, Failure> {
     let own = &caller.scope.org;
-    match wanted.org.as_deref() {
+    match new_webhook.org.as_deref() {
         None => Ok(own.clone()),
         Some(org) if org == own.as_str() => Ok(own.clone()),
-        Some(_) if !console.at_machine() => {
+        Some(_) if !console.is_local() => {
             let message =
-                "calls of another org are told at the server's machine, with `rialto webhooks add --org`";
+                "add webhooks for another org on the server's machine, with `rialto webhooks add --org`";
             Err(Failure::new(Kind::Denied, message))
         }
         Some(org) if is_slug(org) => Ok(OrgId::from(org)),
-        Some(org) => Err(Failure::new(Kind::Invalid, format!("\"{org}\" is no org"))),
+        Some(org) => Err(Failure::new(Kind::Invalid, format!("\"{org}\" is not a valid org name"))),
     }
 }
 
-fn phases(events: &[String]) -> Result<Vec<Phase>, Failure> {
+fn parse_events(events: &[String]) -> Result<Vec<Phase>, Failure> {
     if events.is_empty() {
-        // Whoever wants to know of calls is not told of administration unasked.
+        // Administrative operations are sent only if requested.
         return Ok(Phase::ALL.into_iter().filter(|phase| *phase != Phase::Admin).collect());
     }
     let phase = |name: &String| {
         Phase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
             let all = Phase::ALL.map(Phase::as_str).join(", ");
-            Failure::new(Kind::Invalid, format!("\"{name}\" is no event; there are {all}"))
+            Failure::new(Kind::Invalid, format!("\"{name}\" is not an event; use {all}"))
         })
     };
     events.iter().map(phase).collect()
 }
 
-/// A key in the environment. One that is there already must be good; one that is not may be set where the server runs.
-async fn variable_of(console: &Console, caller: &Caller, variable: &str) -> Result<Source, Failure> {
-    if !console.may_use_machine(caller) {
-        let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto webhooks add` there";
+/// Source of a key in an environment variable. A variable that is set must hold a valid key; it may be set later.
+async fn key_from_environment(console: &Console, caller: &Caller, variable: &str) -> Result<Source, Failure> {
+    if !console.may_use_machine_resources(caller) {
+        let message = "secrets of the server's machine cannot be used over the network: set [server] allow_commands_over_api, or use `rialto webhooks add` on that machine";
         return Err(Failure::new(Kind::Denied, message));
     }
-    console.office().check_webhook_key(variable).await?;
+    console.host().check_webhook_key(variable).await?;
     Ok(Source::Env(variable.to_owned()))
 }
 
-const fn state(standing: &Standing) -> WebhookState {
+const fn delivery_state(standing: &Standing) -> WebhookState {
     if standing.disabled.is_some() {
         WebhookState::Disabled
     } else if standing.failures > 0 {
@@ -232,7 +236,7 @@ const fn state(standing: &Standing) -> WebhookState {
     }
 }
 
-/// A query may hold what only the receiver should know.
-fn without_query(url: &str) -> String {
+/// URL with its query masked, which may contain secrets of the receiver.
+fn redact_query(url: &str) -> String {
     url.split_once('?').map_or_else(|| url.to_owned(), |(address, _)| format!("{address}?…"))
 }

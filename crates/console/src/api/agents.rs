@@ -1,80 +1,192 @@
 //! `/api/v1/agents`.
 
 use axum::response::Response;
+use futures::FutureExt;
 use http::StatusCode;
-use rialto_api_types::agents::{
-    AgentCredentialRow, AgentDetail, AgentPage, AgentScore, AgentScores, CardHistory, NewAgent, ProbeList,
-    RefreshProgress, RefreshRequest, RefreshSummary, RegisteredAgent, ReplacedCard, TrustChange,
+use rialto_api_types::{
+    agents::{
+        AgentCredentialRow, AgentDetail, AgentPage, AgentScore, AgentScores, CardHistory, NewAgent,
+        ProbeList, RefreshProgress, RefreshRequest, RefreshSummary, RegisteredAgent, ReplacedCard,
+        TrustChange,
+    },
+    schema::schema_of,
 };
 use rialto_model::{credential::Credential, failure::Failure};
 
-use super::{asking::Asking, done, good, told};
+use super::{
+    json_response, no_content, ok_json,
+    request::RouteRequest,
+    routes::{PAGED, Route, delete, get, handler, post},
+};
 use crate::admin::{
-    agents::{self, Filter},
-    refreshing::{self, Round},
-    standings,
+    agent_scores,
+    agents::{self, AgentQuery},
+    refresh_job::{self, RefreshJob},
 };
 
-/// How many probes are told when nobody says.
-const PROBES: usize = 100;
+/// Default number of probes in a response.
+const DEFAULT_PROBES: usize = 100;
 
-pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    let filter = Filter {
-        q: asking.query("q").unwrap_or_default().to_owned(),
-        health: asking.read_query("health", agents::health)?,
-        trust: asking.read_query("trust", agents::level)?,
-        limit: asking.limit()?,
-        cursor: asking.query("cursor").map(str::to_owned),
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        query: &[
+            ("q", "Words in the name, the URL or a skill"),
+            ("health", "healthy, degraded, unreachable or unknown"),
+            ("trust", "external, trusted or system"),
+            PAGED[0],
+            PAGED[1],
+        ],
+        ..get("/api/v1/agents", "List agents, by slug", "`agents`, `total` and `next`", handler!(list))
+    },
+    post(
+        "/api/v1/agents",
+        "Register an agent",
+        Some(schema_of::<NewAgent>),
+        (201, "The agent; 200 if it was registered before"),
+        handler!(register),
+    ),
+    Route {
+        query: &[("wait", "`false`: respond at once (202); `GET /api/v1/refresh` reports the progress")],
+        ..post(
+            "/api/v1/refresh",
+            "Fetch the cards of these agents, or of all agents",
+            Some(schema_of::<RefreshRequest>),
+            (200, "Number of agents that answered, and the result of each"),
+            handler!(refresh_all),
+        )
+    },
+    get(
+        "/api/v1/refresh",
+        "Progress of the last refresh in the background",
+        "`all`, `answered`, `silent`, `isOver` and `begunAt`; null if there was none since the server started",
+        handler!(progress),
+    ),
+    get(
+        "/api/v1/agents/{key}",
+        "Show an agent, by slug, id, URL or name",
+        "The agent, its card and the change that waits for approval",
+        handler!(show),
+    ),
+    delete("/api/v1/agents/{key}", "Remove an agent", handler!(remove)),
+    post(
+        "/api/v1/agents/{key}/refresh",
+        "Fetch the card of an agent",
+        None,
+        (200, "Result of the refresh"),
+        handler!(refresh),
+    ),
+    post(
+        "/api/v1/agents/{key}/trust",
+        "Set the trust level of an agent",
+        Some(schema_of::<TrustChange>),
+        (200, "The agent"),
+        handler!(set_trust),
+    ),
+    Route {
+        method: "PUT",
+        body: Some(schema_of::<Option<Credential>>),
+        ..get(
+            "/api/v1/agents/{key}/credential",
+            "Set the credential that is sent to an agent; null removes it",
+            "The agent",
+            handler!(set_credential),
+        )
+    },
+    post(
+        "/api/v1/agents/{key}/approve",
+        "Approve the changed card of an agent",
+        None,
+        (200, "The agent"),
+        handler!(approve),
+    ),
+    Route {
+        query: &[PAGED[0]],
+        ..get(
+            "/api/v1/agents/{key}/probes",
+            "List the latest probes of an agent, newest first",
+            "`probes`",
+            handler!(probes),
+        )
+    },
+    get(
+        "/api/v1/agents/{key}/standings",
+        "Learned success rates of an agent for each type of work, latest first",
+        "`standings`",
+        handler!(scores),
+    ),
+    get(
+        "/api/v1/agents/{key}/history",
+        "List the changes of an agent's card, newest first",
+        "`history`",
+        handler!(history),
+    ),
+];
+
+pub(super) async fn list(request: RouteRequest) -> Result<Response, Failure> {
+    let filter = AgentQuery {
+        q: request.query("q").unwrap_or_default().to_owned(),
+        health: request.parse_query("health", agents::parse_health)?,
+        trust: request.parse_query("trust", agents::parse_trust)?,
+        limit: request.limit()?,
+        cursor: request.query("cursor").map(str::to_owned),
     };
-    let page = agents::list(&asking.console, &asking.caller, &filter).await?;
-    let rows = page.agents.iter().map(|agent| agents::row_for(&asking.console, &asking.caller, agent));
-    good(&AgentPage { agents: rows.collect(), total: page.total, next: page.next })
+    let page = agents::list(&request.console, &request.caller, &filter).await?;
+    let rows =
+        page.agents.iter().map(|agent| agents::agent_row_for(&request.console, &request.caller, agent));
+    ok_json(&AgentPage { agents: rows.collect(), total: page.total, next: page.next })
 }
 
-pub(super) async fn register(asking: Asking) -> Result<Response, Failure> {
-    let new: NewAgent = asking.json()?;
-    let (registered, policy) = agents::register(&asking.console, &asking.caller, &new).await?;
+pub(super) async fn register(request: RouteRequest) -> Result<Response, Failure> {
+    let new: NewAgent = request.json()?;
+    let (registered, policy) = agents::register(&request.console, &request.caller, &new).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(told(status, &RegisteredAgent { agent: agents::row(&registered.agent), allowed_by: policy }))
+    Ok(json_response(
+        status,
+        &RegisteredAgent { agent: agents::agent_row(&registered.agent), allowed_by: policy },
+    ))
 }
 
-pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let row = agents::row_for(&asking.console, &asking.caller, &agent);
-    good(&AgentDetail { agent: row, facts: agents::facts(&asking.console, &asking.caller, &agent) })
+pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
+    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let row = agents::agent_row_for(&request.console, &request.caller, &agent);
+    ok_json(&AgentDetail {
+        agent: row,
+        facts: agents::agent_facts(&request.console, &request.caller, &agent),
+    })
 }
 
-pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
-    agents::remove(&asking.console, &asking.caller, asking.part("key")).await?;
-    done()
+pub(super) async fn remove(request: RouteRequest) -> Result<Response, Failure> {
+    agents::remove(&request.console, &request.caller, request.path_param("key")).await?;
+    no_content()
 }
 
-pub(super) async fn refresh(asking: Asking) -> Result<Response, Failure> {
-    let came = agents::refresh(&asking.console, &asking.caller, asking.part("key")).await?;
-    good(&agents::card_refresh(&came))
+pub(super) async fn refresh(request: RouteRequest) -> Result<Response, Failure> {
+    let refreshed = agents::refresh(&request.console, &request.caller, request.path_param("key")).await?;
+    ok_json(&agents::card_refresh(&refreshed))
 }
 
-pub(super) async fn refresh_all(asking: Asking) -> Result<Response, Failure> {
-    let RefreshRequest { agents: picked } = asking.json_if_any()?;
-    let slugs = slugs(&asking, &picked).await?;
-    if asking.query("wait") == Some("false") {
-        let round = refreshing::begin(&asking.console, &asking.caller, &slugs).await?;
-        return Ok(told(StatusCode::ACCEPTED, &how_far(&round)));
+pub(super) async fn refresh_all(request: RouteRequest) -> Result<Response, Failure> {
+    let RefreshRequest { agents: keys } = request.json_or_default()?;
+    let slugs = find_slugs(&request, &keys).await?;
+    if request.query("wait") == Some("false") {
+        let job = refresh_job::start(&request.console, &request.caller, &slugs).await?;
+        return Ok(json_response(StatusCode::ACCEPTED, &refresh_progress(&job)));
     }
-    let came = agents::refresh_each(&asking.console, &asking.caller, &slugs).await?;
-    let failed = came.iter().filter(|(_, came)| came.is_err()).count();
-    let outcomes = came.iter().map(|(slug, came)| agents::refresh_result(slug, came)).collect();
-    good(&RefreshSummary { refreshed: came.len() - failed, failed, outcomes })
+    let refreshed = agents::refresh_each(&request.console, &request.caller, &slugs).await?;
+    let failed = refreshed.iter().filter(|(_, result)| result.is_err()).count();
+    let outcomes = refreshed.iter().map(|(slug, result)| agents::refresh_result(slug, result)).collect();
+    ok_json(&RefreshSummary { refreshed: refreshed.len() - failed, failed, outcomes })
 }
 
-pub(super) async fn progress(asking: Asking) -> Result<Response, Failure> {
-    let round = refreshing::last(&asking.console, &asking.caller).await?;
-    good(&round.as_deref().map(how_far))
+pub(super) async fn progress(request: RouteRequest) -> Result<Response, Failure> {
+    let job = refresh_job::latest(&request.console, &request.caller).await?;
+    ok_json(&job.as_deref().map(refresh_progress))
 }
 
-pub(super) async fn standings(asking: Asking) -> Result<Response, Failure> {
-    let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let known = standings::of_agent(&asking.console, &asking.caller, &agent).await?;
+pub(super) async fn scores(request: RouteRequest) -> Result<Response, Failure> {
+    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let known = agent_scores::scores_of_agent(&request.console, &request.caller, &agent).await?;
     let scores = known.iter().flat_map(|known| known.agents.values().map(|beta| (&known.work_type, beta)));
     let scores = scores.map(|(work_type, beta)| AgentScore {
         work_type: work_type.clone(),
@@ -82,54 +194,55 @@ pub(super) async fn standings(asking: Asking) -> Result<Response, Failure> {
         beta: beta.beta,
         observed: beta.observed,
     });
-    good(&AgentScores { standings: scores.collect() })
+    ok_json(&AgentScores { standings: scores.collect() })
 }
 
-/// The agents that are meant: by slug, id, URL or name.
-async fn slugs(asking: &Asking, picked: &[String]) -> Result<Vec<String>, Failure> {
+/// Slugs of agents, which are named by slug, id, URL or name.
+async fn find_slugs(request: &RouteRequest, keys: &[String]) -> Result<Vec<String>, Failure> {
     let mut slugs = Vec::new();
-    for key in picked {
-        slugs.push(agents::find(&asking.console, &asking.caller, key).await?.slug.clone());
+    for key in keys {
+        slugs.push(agents::find(&request.console, &request.caller, key).await?.slug.clone());
     }
     Ok(slugs)
 }
 
-fn how_far(round: &Round) -> RefreshProgress {
-    let (answered, silent) = round.counts();
-    RefreshProgress { all: round.all, answered, silent, is_over: round.is_over(), begun_at: round.begun }
+fn refresh_progress(job: &RefreshJob) -> RefreshProgress {
+    let (answered, silent) = job.counts();
+    RefreshProgress { all: job.all, answered, silent, is_over: job.is_over(), begun_at: job.started_at }
 }
 
-pub(super) async fn credential(asking: Asking) -> Result<Response, Failure> {
-    let wanted: Option<Credential> = asking.json()?;
-    let key = asking.part("key");
-    let agent = agents::set_credential(&asking.console, &asking.caller, key, wanted.as_ref()).await?;
-    let shown_as = agents::credential_of(&asking.console, &asking.caller, &agent);
-    good(&AgentCredentialRow { agent: agents::row(&agent), shown_as })
+pub(super) async fn set_credential(request: RouteRequest) -> Result<Response, Failure> {
+    let wanted: Option<Credential> = request.json()?;
+    let key = request.path_param("key");
+    let agent = agents::set_credential(&request.console, &request.caller, key, wanted.as_ref()).await?;
+    let shown_as = agents::describe_credential(&request.console, &request.caller, &agent);
+    ok_json(&AgentCredentialRow { agent: agents::agent_row(&agent), shown_as })
 }
 
-pub(super) async fn trust(asking: Asking) -> Result<Response, Failure> {
-    let TrustChange { trust } = asking.json()?;
-    let agent = agents::trust(&asking.console, &asking.caller, asking.part("key"), &trust).await?;
-    good(&agents::row(&agent))
+pub(super) async fn set_trust(request: RouteRequest) -> Result<Response, Failure> {
+    let TrustChange { trust } = request.json()?;
+    let agent =
+        agents::set_trust(&request.console, &request.caller, request.path_param("key"), &trust).await?;
+    ok_json(&agents::agent_row(&agent))
 }
 
-pub(super) async fn approve(asking: Asking) -> Result<Response, Failure> {
-    let agent = agents::approve(&asking.console, &asking.caller, asking.part("key")).await?;
-    good(&agents::row(&agent))
+pub(super) async fn approve(request: RouteRequest) -> Result<Response, Failure> {
+    let agent = agents::approve(&request.console, &request.caller, request.path_param("key")).await?;
+    ok_json(&agents::agent_row(&agent))
 }
 
-pub(super) async fn probes(asking: Asking) -> Result<Response, Failure> {
-    let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let limit = asking.limit()?.unwrap_or(PROBES);
-    good(&ProbeList { probes: agents::probes(&asking.console, &agent, limit).await? })
+pub(super) async fn probes(request: RouteRequest) -> Result<Response, Failure> {
+    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let limit = request.limit()?.unwrap_or(DEFAULT_PROBES);
+    ok_json(&ProbeList { probes: agents::probes(&request.console, &agent, limit).await? })
 }
 
-pub(super) async fn history(asking: Asking) -> Result<Response, Failure> {
-    let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let history = agents::history(&asking.console, &agent).await?;
+pub(super) async fn history(request: RouteRequest) -> Result<Response, Failure> {
+    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let history = agents::history(&request.console, &agent).await?;
     let replaced = history
         .into_iter()
         .map(|old| ReplacedCard { replaced_at: old.at, changes: agents::card_changes(old.diff) });
-    let pending = agents::pending(&agent).map(agents::card_changes);
-    good(&CardHistory { history: replaced.collect(), pending })
+    let pending = agents::pending_changes(&agent).map(agents::card_changes);
+    ok_json(&CardHistory { history: replaced.collect(), pending })
 }

@@ -1,43 +1,74 @@
 //! `/api/v1/approvals`.
 
 use axum::response::Response;
-use rialto_api_types::approvals::{ApprovalPage, ApprovalRow, DecisionReason};
+use futures::FutureExt;
+use rialto_api_types::{
+    approvals::{ApprovalPage, ApprovalRow, DecisionReason},
+    schema::schema_of,
+};
 use rialto_model::{failure::Failure, ids::ApprovalId};
 
-use super::{asking::Asking, good};
-use crate::admin::approvals::{self, Filter};
+use super::{
+    ok_json,
+    request::RouteRequest,
+    routes::{PAGED, Route, get, handler, post},
+};
+use crate::admin::approvals::{self, ApprovalQuery};
 
-pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    let state = asking.read_query("state", |text| match text {
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[
+    Route {
+        query: &[("state", "`waiting`, or `all`"), PAGED[0], PAGED[1], PAGED[2]],
+        ..get("/api/v1/approvals", "List approvals, newest first", "`approvals` and `next`", handler!(list))
+    },
+    get("/api/v1/approvals/{id}", "Show an approval", "The approval", handler!(show)),
+    post(
+        "/api/v1/approvals/{id}/approve",
+        "Approve a call",
+        Some(schema_of::<DecisionReason>),
+        (200, "The approval"),
+        handler!(approve),
+    ),
+    post(
+        "/api/v1/approvals/{id}/deny",
+        "Deny a call",
+        Some(schema_of::<DecisionReason>),
+        (200, "The approval"),
+        handler!(deny),
+    ),
+];
+
+pub(super) async fn list(request: RouteRequest) -> Result<Response, Failure> {
+    let state = request.parse_query("state", |text| match text {
         "waiting" => Some(false),
         "all" => Some(true),
         _ => None,
     })?;
-    let filter = Filter {
+    let filter = ApprovalQuery {
         all: state.unwrap_or(false),
-        limit: asking.limit()?,
-        cursor: asking.cursor().map(ApprovalId::from),
+        limit: request.limit()?,
+        cursor: request.cursor().map(ApprovalId::from),
     };
-    let (found, next) = approvals::page(&asking.console, &asking.caller, &filter).await?;
-    good(&ApprovalPage { approvals: found.into_iter().map(ApprovalRow::from).collect(), next })
+    let (found, next) = approvals::page(&request.console, &request.caller, &filter).await?;
+    ok_json(&ApprovalPage { approvals: found.into_iter().map(ApprovalRow::from).collect(), next })
 }
 
-pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    let approval = approvals::show(&asking.console, &asking.caller, asking.part("id")).await?;
-    good(&ApprovalRow::from(approval))
+pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
+    let approval = approvals::show(&request.console, &request.caller, request.path_param("id")).await?;
+    ok_json(&ApprovalRow::from(approval))
 }
 
-pub(super) async fn approve(asking: Asking) -> Result<Response, Failure> {
-    decide(&asking, true).await
+pub(super) async fn approve(request: RouteRequest) -> Result<Response, Failure> {
+    decide(&request, true).await
 }
 
-pub(super) async fn deny(asking: Asking) -> Result<Response, Failure> {
-    decide(&asking, false).await
+pub(super) async fn deny(request: RouteRequest) -> Result<Response, Failure> {
+    decide(&request, false).await
 }
 
-async fn decide(asking: &Asking, approved: bool) -> Result<Response, Failure> {
-    let DecisionReason { reason } = asking.json_if_any()?;
-    let (console, caller, id) = (&asking.console, &asking.caller, asking.part("id"));
+async fn decide(request: &RouteRequest, approved: bool) -> Result<Response, Failure> {
+    let DecisionReason { reason } = request.json_or_default()?;
+    let (console, caller, id) = (&request.console, &request.caller, request.path_param("id"));
     let approval = approvals::decide(console, caller, id, approved, reason).await?;
-    good(&ApprovalRow::from(approval))
+    ok_json(&ApprovalRow::from(approval))
 }

@@ -1,8 +1,10 @@
-//! `/api/v1/dispatch`, `/api/v1/dispatches` and `/api/v1/resolve`: work that names nobody.
+//! `/api/v1/dispatch`, `/api/v1/dispatches` and `/api/v1/resolve`: routing of work.
 
 use axum::response::Response;
+use futures::FutureExt;
 use rialto_api_types::{
     dispatches::{DispatchPage, DispatchResult, NewDispatch},
+    schema::schema_of,
     tasks::TaskDetail,
 };
 use rialto_model::{
@@ -13,18 +15,57 @@ use rialto_model::{
 };
 
 use super::{
-    asking::{Asking, patience},
-    good,
+    ok_json,
+    request::{RouteRequest, to_timeout},
+    routes::{PAGED, Route, get, handler, post},
 };
-use crate::admin::dispatches::{self, Filter, Wanted};
+use crate::admin::dispatches::{self, DispatchQuery, WorkRequest};
 
-pub(super) async fn dispatch(asking: Asking) -> Result<Response, Failure> {
-    let body: NewDispatch = asking.json()?;
-    let wanted = Wanted {
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[
+    post(
+        "/api/v1/dispatch",
+        "Route work to the best agent",
+        Some(schema_of::<NewDispatch>),
+        (200, "The result and the id of the routing decision"),
+        handler!(dispatch),
+    ),
+    Route {
+        query: &[
+            ("workType", "Only decisions about this type of work"),
+            ("limit", "Maximum number of rows, 50 by default and 200 at most"),
+            PAGED[1],
+            PAGED[2],
+        ],
+        ..get(
+            "/api/v1/dispatches",
+            "List routing decisions, newest first",
+            "`dispatches` and `next`",
+            handler!(list),
+        )
+    },
+    get(
+        "/api/v1/dispatches/{id}",
+        "Show a routing decision, by its id or the id of its task",
+        "The routing decision",
+        handler!(show),
+    ),
+    post(
+        "/api/v1/resolve",
+        "Preview a routing decision without calling an agent",
+        Some(schema_of::<NewDispatch>),
+        (200, "The routing decision"),
+        handler!(preview),
+    ),
+];
+
+pub(super) async fn dispatch(request: RouteRequest) -> Result<Response, Failure> {
+    let body: NewDispatch = request.json()?;
+    let work_request = WorkRequest {
         part: part(&body)?,
         context: body.context_id,
-        wall_clock: body.timeout_ms.map(patience),
-        trace: asking.trace(),
+        timeout: body.timeout_ms.map(to_timeout),
+        trace: request.trace(),
         work: Work {
             work_type: body.work_type,
             description: body.description,
@@ -32,34 +73,34 @@ pub(super) async fn dispatch(asking: Asking) -> Result<Response, Failure> {
             input_modes: body.input_modes,
         },
     };
-    let done = dispatches::dispatch(&asking.console, &asking.caller, wanted).await?;
+    let done = dispatches::dispatch(&request.console, &request.caller, work_request).await?;
     let warning = done.task.guardrail();
     let task = TaskDetail::from(done.task);
-    let mut response = good(&DispatchResult { dispatch_id: done.dispatch, agent: done.agent, task })?;
-    rialto_edge::guardrail_header::insert(response.headers_mut(), warning.as_ref());
+    let mut response = ok_json(&DispatchResult { dispatch_id: done.dispatch, agent: done.agent, task })?;
+    rialto_edge::warning::put(response.headers_mut(), warning.as_ref());
     Ok(response)
 }
 
-pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    let filter = Filter {
-        work_type: asking.query("workType").map(str::to_owned),
-        limit: asking.limit()?,
-        cursor: asking.cursor().map(DispatchId::from),
+pub(super) async fn list(request: RouteRequest) -> Result<Response, Failure> {
+    let filter = DispatchQuery {
+        work_type: request.query("workType").map(str::to_owned),
+        limit: request.limit()?,
+        cursor: request.cursor().map(DispatchId::from),
     };
-    let (found, next) = dispatches::list(&asking.console, &asking.caller, &filter).await?;
-    good(&DispatchPage { dispatches: found, next })
+    let (found, next) = dispatches::list(&request.console, &request.caller, &filter).await?;
+    ok_json(&DispatchPage { dispatches: found, next })
 }
 
-pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    good(&dispatches::show(&asking.console, &asking.caller, asking.part("id")).await?)
+pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
+    ok_json(&dispatches::show(&request.console, &request.caller, request.path_param("id")).await?)
 }
 
-pub(super) async fn resolve(asking: Asking) -> Result<Response, Failure> {
-    let work: Work = asking.json()?;
-    good(&dispatches::resolve(&asking.console, &asking.caller, &work).await?)
+pub(super) async fn preview(request: RouteRequest) -> Result<Response, Failure> {
+    let work: Work = request.json()?;
+    ok_json(&dispatches::preview(&request.console, &request.caller, &work).await?)
 }
 
-/// The message for the agent, or the description of the work.
+/// Message for the agent: by default the description of the work.
 fn part(body: &NewDispatch) -> Result<Part, Failure> {
     let invalid = |message: &str| Failure::new(Kind::Invalid, message);
     match &body.message {
@@ -67,10 +108,8 @@ fn part(body: &NewDispatch) -> Result<Part, Failure> {
         Some(text) => text
             .read::<String>()
             .map(Part::text)
-            .map_err(|_| invalid("message: expected a text or an object")),
-        None if body.description.trim().is_empty() => {
-            Err(invalid("say what is to be done: a description or a message"))
-        }
+            .map_err(|_| invalid("message: expected a string or an object")),
+        None if body.description.trim().is_empty() => Err(invalid("set a description or a message")),
         None => Ok(Part::text(body.description.clone())),
     }
 }

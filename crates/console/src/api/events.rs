@@ -1,10 +1,9 @@
-//! `GET /api/v1/events`: what comes on record, as it comes, and what has changed.
+//! `GET /api/v1/events`: stream of audit records and changes.
 //!
-//! Whoever may read the audit trail sees the records of its org, everybody else who may call those of its own calls. Changes are told by
-//! what has changed, once for many of them, to those who may look at it.
+//! With permission to read the audit log, a caller gets the records of its org; with the right to call, it gets those of its own calls.
+//! Changes name the kind of resource that changed, and are combined. A caller gets those of resources that it is allowed to see.
 //!
-//! A stream ends by itself after a while. Its client comes again through the gate, where a token that was revoked
-//! meanwhile is refused, and goes on where it was.
+//! A stream ends after a while. Its client reconnects, is authenticated again, and continues after the last record.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -12,10 +11,10 @@ use axum::response::{
     IntoResponse, Response,
     sse::{Event, KeepAlive, Sse},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::stream_limits::StreamSlot;
-use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
+use rialto_edge::streams::StreamSlot;
+use rialto_hooks::live::{News, Watch};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -25,103 +24,129 @@ use rialto_model::{
 };
 use serde_json::json;
 
-use super::asking::Asking;
-use crate::{Console, changes::Watcher, console::store_failure};
+use super::{
+    request::RouteRequest,
+    routes::{Route, get, handler},
+};
 
-/// How often a client hears that the stream is alive when nothing happens.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+use crate::{
+    Console,
+    change_feed::ChangeWatcher,
+    console::{require_right_or_admin, store_failure},
+};
 
-/// How long a stream lasts.
-const LIFE: Duration = Duration::from_secs(600);
+/// Interval of keep-alive comments on an idle stream.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// So many records are read again for somebody who sees only its own calls: all of them are looked at to find those.
-const LATELY: u64 = 10_000;
+/// Maximum duration of a stream.
+const STREAM_LIFETIME: Duration = Duration::from_secs(600);
 
-/// One who watches.
-struct Watching {
+/// Maximum number of records that are searched for a reconnecting caller that sees only its own calls.
+const MAX_REPLAYED_RECORDS: u64 = 10_000;
+
+/// Subscription of one client.
+struct EventSubscription {
     console: Console,
     caller: Caller,
-    /// Whether it sees what everybody in its org did.
+    /// Whether it gets the records of its whole org.
     sees_all: bool,
-    /// What comes on record, for whoever may call.
-    records: Option<FeedSubscription>,
-    changes: Watcher,
-    due: VecDeque<Event>,
+    /// Audit records, for callers with the right to call.
+    records: Option<Watch>,
+    changes: ChangeWatcher,
+    pending: VecDeque<Event>,
     _slot: StreamSlot,
 }
 
-pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
-    let seen = place(&asking)?;
-    let (console, caller) = (asking.console, asking.caller);
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[get(
+    "/api/v1/events",
+    "Stream of audit records and changes (text/event-stream)",
+    "Server-sent events",
+    handler!(watch),
+)];
+
+pub(super) async fn watch(request: RouteRequest) -> Result<Response, Failure> {
+    let last_seen = last_event_id(&request)?;
+    let (console, caller) = (request.console, request.caller);
     if !caller.rights.meet(Rights::ALL) {
         return Err(Right::Call.lacking());
     }
     console.engine().sync().await?;
-    let slot = console.parts().streams.acquire(&caller)?;
-    let sees_all = console.sees_all(&caller);
-    let most = if sees_all { u64::MAX } else { LATELY };
-    let records = match Console::need(&caller, Right::Call) {
+    let slot = console.deps().streams.take(&caller)?;
+    let sees_all = console.sees_all_callers(&caller);
+    let max_replayed = if sees_all { u64::MAX } else { MAX_REPLAYED_RECORDS };
+    let records = match require_right_or_admin(&caller, Right::Call) {
         Ok(()) => {
-            let watch = console.live().subscribe_recent(caller.scope.org.clone(), seen, most).await;
+            let watch =
+                console.audit_feed().watch_lately(caller.scope.org.clone(), last_seen, max_replayed).await;
             Some(watch.map_err(store_failure)?)
         }
         Err(_) => None,
     };
-    let changes = console.changes().watch(&console).await?;
-    let stop = console.parts().stop.clone();
-    let watching =
-        Watching { console, caller, sees_all, records, changes, due: VecDeque::new(), _slot: slot };
+    let changes = console.change_feed().watch(&console).await?;
+    let stop = console.deps().stop.clone();
+    let subscription = EventSubscription {
+        console,
+        caller,
+        sees_all,
+        records,
+        changes,
+        pending: VecDeque::new(),
+        _slot: slot,
+    };
     let over = async move {
         tokio::select! {
             () = stop.cancelled() => {}
-            () = tokio::time::sleep(LIFE) => {}
+            () = tokio::time::sleep(STREAM_LIFETIME) => {}
         }
     };
-    let told = watching.told().take_until(Box::pin(over));
-    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+    let stream = subscription.into_stream().take_until(Box::pin(over));
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(HEARTBEAT_INTERVAL)).into_response())
 }
 
-// === impl Watching ===
+// === impl EventSubscription ===
 
-impl Watching {
-    /// All that it is told, for as long as it may watch.
-    fn told(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        stream::unfold(self, |mut watching| async move { Some((Ok(watching.next().await?), watching)) })
+impl EventSubscription {
+    /// Stream of its events, until its permission ends.
+    fn into_stream(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+        stream::unfold(self, |mut subscription| async move {
+            Some((Ok(subscription.next().await?), subscription))
+        })
     }
 
     async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some(event) = self.due.pop_front() {
+            if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
             let records = self.records.as_mut();
             tokio::select! {
                 news = next_record(records) => {
                     let news = news?;
-                    // Whoever may no longer see everything comes again, and sees its own.
-                    if self.sees_all && !self.console.sees_all(&self.caller) {
+                    // A caller that lost the permission reconnects and gets its own records.
+                    if self.sees_all && !self.console.sees_all_callers(&self.caller) {
                         return None;
                     }
-                    self.due.extend(self.event_of(&news));
+                    self.pending.extend(self.to_sse_event(&news));
                 }
                 changed = self.changes.next(&self.console, &self.caller) => {
-                    self.due.extend(changed.into_iter().map(change));
+                    self.pending.extend(changed.into_iter().map(change_event));
                 }
             }
         }
     }
 
-    /// The news as this caller may have them.
-    fn event_of(&self, news: &FeedItem) -> Option<Event> {
+    /// Event for a record, if the caller is allowed to see it.
+    fn to_sse_event(&self, news: &News) -> Option<Event> {
         match news {
-            FeedItem::Record(record) if self.sees_all || is_own(&self.caller, record) => {
+            News::Record(record) if self.sees_all || is_own(&self.caller, record) => {
                 let data = Json::of(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }
-            FeedItem::Record(_) => None,
-            FeedItem::Missed(missed) => {
-                // How much others do is theirs to know.
+            News::Record(_) => None,
+            News::Missed(missed) => {
+                // The number of other callers' records is not disclosed.
                 let data = if self.sees_all { json!({ "missed": missed }) } else { json!({}) };
                 Some(Event::default().event("missed").data(data.to_string()))
             }
@@ -129,14 +154,14 @@ impl Watching {
     }
 }
 
-async fn next_record(records: Option<&mut FeedSubscription>) -> Option<FeedItem> {
+async fn next_record(records: Option<&mut Watch>) -> Option<News> {
     match records {
         Some(watch) => watch.next().await.ok(),
         None => std::future::pending().await,
     }
 }
 
-fn change(what: &str) -> Event {
+fn change_event(what: &str) -> Event {
     Event::default().event("change").data(json!({ "what": what }).to_string())
 }
 
@@ -144,9 +169,9 @@ fn is_own(caller: &Caller, record: &Audited) -> bool {
     &*record.event.verb.caller == caller.id.as_str()
 }
 
-/// The record that was seen last.
-fn place(asking: &Asking) -> Result<Option<u64>, Failure> {
-    let Some(id) = asking.headers.get("last-event-id") else { return Ok(None) };
+/// Number of the last record that the client has seen.
+fn last_event_id(request: &RouteRequest) -> Result<Option<u64>, Failure> {
+    let Some(id) = request.headers.get("last-event-id") else { return Ok(None) };
     let wrong = || Failure::new(Kind::Invalid, "Last-Event-ID must be the number of a record");
     id.to_str().ok().and_then(|id| id.parse().ok()).map(Some).ok_or_else(wrong)
 }

@@ -1,8 +1,10 @@
 //! `/api/v1/guardrails`.
 
 use axum::response::Response;
-use rialto_api_types::guardrails::{
-    ActiveGuardrails, GuardrailAction, GuardrailReport, GuardrailTarget, GuardrailTest,
+use futures::FutureExt;
+use rialto_api_types::{
+    guardrails::{GuardrailAction, GuardrailSettings, GuardrailTarget, GuardrailTest, GuardrailTestResult},
+    schema::schema_of,
 };
 use rialto_guard::config::{CheckAction, CheckDirection};
 use rialto_model::{
@@ -11,31 +13,47 @@ use rialto_model::{
     message::Part,
 };
 
-use super::{asking::Asking, good};
-use crate::admin::guardrails::{self, Asked};
+use super::{
+    ok_json,
+    request::RouteRequest,
+    routes::{Route, get, handler, post},
+};
+use crate::admin::guardrails::{self, GuardrailTestRequest};
 
-pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    let active = guardrails::show(&asking.console, &asking.caller).await?;
-    good(&ActiveGuardrails { guardrails: Json::of(&active) })
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[
+    get("/api/v1/guardrails", "Show the active guardrails", "`guardrails`", handler!(show)),
+    post(
+        "/api/v1/guardrails/test",
+        "Test guardrails on a text",
+        Some(schema_of::<GuardrailTest>),
+        (200, "The verdict, `findings` and the redacted text"),
+        handler!(test),
+    ),
+];
+
+pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
+    let active = guardrails::show(&request.console, &request.caller).await?;
+    ok_json(&GuardrailSettings { guardrails: Json::of(&active) })
 }
 
-pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {
-    let body: GuardrailTest = asking.json()?;
+pub(super) async fn test(request: RouteRequest) -> Result<Response, Failure> {
+    let body: GuardrailTest = request.json()?;
     let part = match (body.text, body.data) {
         (Some(text), None) => Part::text(text),
         (None, Some(data)) => Part::data(data),
-        _ => return Err(Failure::new(Kind::Invalid, "send a text, or data, and not both")),
+        _ => return Err(Failure::new(Kind::Invalid, "set either text or data")),
     };
-    let asked = Asked {
+    let test = GuardrailTestRequest {
         checks: body.checks,
         guardrail: body.guardrail.map(|guardrail| guardrail.read()).transpose().map_err(unreadable)?,
         action: body.action.map(action),
         skill: body.skill,
         target: body.target.map_or(CheckDirection::Input, target),
         or_usual: body.or_usual,
-        ..Asked::about(part)
+        ..GuardrailTestRequest::new(part)
     };
-    good(&GuardrailReport::from(guardrails::test(&asking.console, &asking.caller, asked).await?))
+    ok_json(&GuardrailTestResult::from(guardrails::test(&request.console, &request.caller, test).await?))
 }
 
 const fn target(target: GuardrailTarget) -> CheckDirection {
@@ -57,5 +75,5 @@ const fn action(action: GuardrailAction) -> CheckAction {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unreadable(error: serde_json::Error) -> Failure {
-    Failure::new(Kind::Invalid, format!("the body does not fit: guardrail: {error}"))
+    Failure::new(Kind::Invalid, format!("the body is invalid: guardrail: {error}"))
 }

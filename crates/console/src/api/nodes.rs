@@ -1,20 +1,46 @@
 //! `/api/v1/nodes`.
 
 use axum::response::Response;
+use futures::FutureExt;
 use rialto_api_types::nodes::NodeList;
 use rialto_model::failure::Failure;
 
-use super::{asking::Asking, good};
+use super::{
+    ok_json,
+    request::RouteRequest,
+    routes::{Route, delete, get, handler, post},
+};
 use crate::admin::nodes;
 
-pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    good(&NodeList { nodes: nodes::list(&asking.console, &asking.caller).await? })
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] = &[
+    get(
+        "/api/v1/nodes",
+        "List the servers that share the store; for callers of the org `default`",
+        "`nodes`",
+        handler!(list),
+    ),
+    post(
+        "/api/v1/nodes/{name}/drain",
+        "Drain a node: it still answers requests, but is not ready and starts no background work",
+        None,
+        (200, "The node"),
+        handler!(drain),
+    ),
+    Route {
+        response: (200, "The node"),
+        ..delete("/api/v1/nodes/{name}/drain", "Stop draining a node", handler!(undrain))
+    },
+];
+
+pub(super) async fn list(request: RouteRequest) -> Result<Response, Failure> {
+    ok_json(&NodeList { nodes: nodes::list(&request.console, &request.caller).await? })
 }
 
-pub(super) async fn drain(asking: Asking) -> Result<Response, Failure> {
-    good(&nodes::set_draining(&asking.console, &asking.caller, asking.part("name"), true).await?)
+pub(super) async fn drain(request: RouteRequest) -> Result<Response, Failure> {
+    ok_json(&nodes::set_draining(&request.console, &request.caller, request.path_param("name"), true).await?)
 }
 
-pub(super) async fn undrain(asking: Asking) -> Result<Response, Failure> {
-    good(&nodes::set_draining(&asking.console, &asking.caller, asking.part("name"), false).await?)
+pub(super) async fn undrain(request: RouteRequest) -> Result<Response, Failure> {
+    ok_json(&nodes::set_draining(&request.console, &request.caller, request.path_param("name"), false).await?)
 }

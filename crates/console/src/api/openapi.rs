@@ -1,21 +1,27 @@
-//! `/api/v1/openapi.json`, made of the table of routes.
+//! OpenAPI document, `/api/v1/openapi.json`, generated from the table of routes.
 
+use axum::response::Response;
+use futures::FutureExt;
 use rialto_api_types::{
     overview::ApiProblem,
     schema::{request_generator, response_generator, schema_of},
 };
+use rialto_model::failure::Failure;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::{
+    ok_json,
+    request::RouteRequest,
     response_schemas,
-    routes::{Route, routes},
+    routes::{Route, get, handler, routes},
 };
+use crate::pages::project_path;
 
 /// Paths whose body may be YAML.
 const YAML_BODIES: [&str; 2] = ["/api/v1/check-workflow", "/api/v1/workflows"];
 
-/// Path whose body may be left out: without names, all agents are meant.
+/// Path with an optional body; without it, the route applies to all agents.
 const OPTIONAL_BODY: &str = "/api/v1/refresh";
 
 /// Generators of the component schemas.
@@ -24,7 +30,14 @@ struct Generators {
     requests: SchemaGenerator,
 }
 
-/// The whole document, for the project that lies below `base`.
+/// Routes of this resource.
+pub(super) const ROUTES: &[Route] =
+    &[get("/api/v1/openapi.json", "This document", "OpenAPI 3.1", handler!(show))];
+pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
+    ok_json(&document(&project_path(&request.caller.scope)))
+}
+
+/// OpenAPI document for the project below `base`.
 pub(super) fn document(base: &str) -> Value {
     let mut paths = Map::new();
     let mut generators = Generators { responses: response_generator(), requests: request_generator() };
@@ -38,7 +51,7 @@ pub(super) fn document(base: &str) -> Value {
         "info": {
             "title": "Rialto's administration",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Below /<org>/<project>/ for any other project than the default one. What may be done is up to the token's scopes and the policies.",
+            "description": "The API of another project than the default one is below /<org>/<project>/. Permissions depend on the scopes of the token and on policies.",
         },
         "servers": [{ "url": format!("{base}/api/v1") }],
         "security": [{ "bearer": [] }],
@@ -53,11 +66,11 @@ fn operation(route: &Route, generators: &mut Generators) -> Value {
     let mut parameters: Vec<Value> =
         places.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": text })).collect();
     parameters.extend(route.query.iter().map(
-        |(name, means)| json!({ "name": name, "in": "query", "description": means, "schema": parameter(name, means) }),
+        |(name, description)| json!({ "name": name, "in": "query", "description": description, "schema": parameter_schema(name, description) }),
     ));
     let mut responses = json!({ "default": { "$ref": "#/components/responses/Problem" } });
     for (status, holds, schema) in described_responses(route, &mut generators.responses) {
-        responses[status.to_string()] = answer(route, holds, schema.as_ref());
+        responses[status.to_string()] = response_object(route, holds, schema.as_ref());
     }
     let mut operation = json!({
         "operationId": operation_id(route),
@@ -88,27 +101,29 @@ fn described_responses(
     described.collect()
 }
 
-/// What a parameter is, told by what it means.
-fn parameter(name: &str, means: &str) -> Value {
+/// Schema of a query parameter, by its name and description.
+fn parameter_schema(name: &str, description: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1 }),
         "timeoutMs" | "after" | "version" => json!({ "type": "integer", "minimum": 0 }),
-        _ if means.starts_with("`true`") || means.starts_with("`false`") => json!({ "type": "boolean" }),
+        _ if description.starts_with("`true`") || description.starts_with("`false`") => {
+            json!({ "type": "boolean" })
+        }
         _ => text(),
     }
 }
 
-/// A good answer, and what it is written as.
-fn answer(route: &Route, holds: &str, schema: Option<&Value>) -> Value {
-    let mut answer = json!({ "description": holds });
-    let Some(schema) = schema else { return answer };
+/// Description of a successful response.
+fn response_object(route: &Route, holds: &str, schema: Option<&Value>) -> Value {
+    let mut response = json!({ "description": holds });
+    let Some(schema) = schema else { return response };
     if route.path != "/api/v1/events" {
-        answer["content"]["application/json"] = json!({ "schema": schema });
+        response["content"]["application/json"] = json!({ "schema": schema });
     }
     if route.path.ends_with("/events") {
-        answer["content"]["text/event-stream"] = json!({ "schema": text() });
+        response["content"]["text/event-stream"] = json!({ "schema": text() });
     }
-    answer
+    response
 }
 
 fn operation_id(route: &Route) -> String {
@@ -121,13 +136,13 @@ fn components(generators: Generators) -> Value {
     let Generators { mut responses, mut requests } = generators;
     let problem = schema_of::<ApiProblem>(&mut responses).to_value();
     let mut schemas = requests.take_definitions(true);
-    // What is in both, such as the kind of a caller, is the same in both.
+    // Schemas that both generators have are equal.
     schemas.extend(responses.take_definitions(true));
     json!({
         "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         "schemas": schemas,
         "responses": { "Problem": {
-            "description": "What went wrong, and how to fix it",
+            "description": "Description of the error, and how to fix it",
             "content": { "application/problem+json": { "schema": problem } },
         } },
     })
@@ -143,17 +158,17 @@ mod tests {
 
     use super::*;
 
-    /// Whether everything that a schema refers to is in the document.
-    fn described(document: &Value, schema: &Value) -> bool {
+    /// Whether all references of a schema are in the document.
+    fn has_all_references(document: &Value, schema: &Value) -> bool {
         let text = schema.to_string();
         let names = text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next());
         names.flatten().all(|name| document["components"]["schemas"][name].is_object())
     }
 
     #[test]
-    fn every_schema_that_is_referred_to_is_there_and_means_one_thing() {
+    fn every_referenced_schema_exists_and_is_the_same_in_requests_and_responses() {
         let whole = document("");
-        assert!(described(&whole, &whole));
+        assert!(has_all_references(&whole, &whole));
         let mut requests = request_generator();
         for body in routes().filter_map(|route| route.body) {
             body(&mut requests);
@@ -164,18 +179,22 @@ mod tests {
     }
 
     #[test]
-    fn every_body_has_a_schema_and_every_operation_a_name_of_its_own() {
+    fn every_body_has_a_schema_and_every_operation_a_unique_id() {
         let document = document("");
         let mut ids = HashSet::new();
         for route in routes() {
             assert!(ids.insert(operation_id(route)), "{} {}", route.method, route.path);
             if let Some(body) = route.body {
-                assert!(described(&document, &body(&mut request_generator()).to_value()), "{}", route.path);
+                assert!(
+                    has_all_references(&document, &body(&mut request_generator()).to_value()),
+                    "{}",
+                    route.path
+                );
             }
         }
         assert_eq!(
             document["paths"]["/agents/{key}"]["delete"]["responses"]["204"]["description"],
-            "It is gone"
+            "Removed"
         );
         let limit = &document["paths"]["/agents"]["get"]["parameters"][3];
         assert_eq!(limit["schema"], json!({ "type": "integer", "minimum": 1 }));

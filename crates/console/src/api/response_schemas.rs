@@ -1,4 +1,4 @@
-//! Schemas of the responses of each operation, for the OpenAPI document. The tests hold every response that they get against its schema.
+//! Schemas of the responses of each operation, for the OpenAPI document. Tests validate every response against its schema.
 
 use rialto_api_types::{
     agents::{
@@ -8,7 +8,7 @@ use rialto_api_types::{
     approvals::{ApprovalPage, ApprovalRow},
     audit::{AuditPage, AuditVerification, CostReport},
     dispatches::{DispatchPage, DispatchResult},
-    guardrails::{ActiveGuardrails, GuardrailReport},
+    guardrails::{GuardrailSettings, GuardrailTestResult},
     nodes::{NodeList, NodeRow},
     overview::{CallerIdentity, ProjectOverview},
     policies::{
@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 
 use super::routes::Route;
 
-/// Usual response of each operation; one that is missing here has no body.
+/// Default response of each operation. An operation without an entry has no body.
 const RESPONSES: &[(&str, SchemaFn)] = &[
     ("GET /openapi.json", schema_of::<Map<String, Value>>),
     ("GET /me", schema_of::<CallerIdentity>),
@@ -99,8 +99,8 @@ const RESPONSES: &[(&str, SchemaFn)] = &[
     ("DELETE /policies/{name}", schema_of::<RemovedPolicy>),
     ("GET /policies/{name}/history", schema_of::<PolicyHistory>),
     ("POST /policies/{name}/restore", schema_of::<SavedPolicy>),
-    ("GET /guardrails", schema_of::<ActiveGuardrails>),
-    ("POST /guardrails/test", schema_of::<GuardrailReport>),
+    ("GET /guardrails", schema_of::<GuardrailSettings>),
+    ("POST /guardrails/test", schema_of::<GuardrailTestResult>),
     ("GET /orgs", schema_of::<OrgList>),
     ("POST /orgs", schema_of::<CreatedOrg>),
     ("GET /nodes", schema_of::<NodeList>),
@@ -121,7 +121,7 @@ const RESPONSES: &[(&str, SchemaFn)] = &[
     ("DELETE /secrets/{name}", schema_of::<RemovedSecret>),
 ];
 
-/// Responses with another status, where an operation has such.
+/// Responses with another status.
 const OTHER_RESPONSES: &[(&str, u16, &str, SchemaFn)] = &[
     ("POST /agents", 200, "The agent, which was registered before", schema_of::<RegisteredAgent>),
     ("POST /refresh", 202, "Progress; the work continues in the background", schema_of::<RefreshProgress>),
@@ -151,7 +151,7 @@ pub(super) fn responses_of(route: &Route) -> Vec<ResponseSchema> {
     let usual = RESPONSES.iter().find(|(name, _)| *name == operation).map(|(_, schema)| *schema);
     let others = OTHER_RESPONSES.iter().filter(|(name, ..)| *name == operation);
     let others = others.map(|(_, status, description, schema)| (*status, *description, Some(*schema)));
-    std::iter::once((route.answer.0, route.answer.1, usual)).chain(others).collect()
+    std::iter::once((route.response.0, route.response.1, usual)).chain(others).collect()
 }
 
 /// Method and path of a route, below `/api/v1`.
@@ -167,11 +167,11 @@ mod tests {
     use crate::api::routes;
 
     #[test]
-    fn every_response_is_one_of_a_route_and_every_route_with_a_body_has_one() {
+    fn every_route_with_a_response_body_has_a_schema() {
         let known: HashSet<String> = routes().map(operation).collect();
         let described = RESPONSES.iter().map(|(name, _)| *name);
         for name in described.chain(OTHER_RESPONSES.iter().map(|(name, ..)| *name)) {
-            assert!(known.contains(name), "{name} is no route");
+            assert!(known.contains(name), "{name} is not a route");
         }
         for route in routes() {
             let (status, _, schema) = responses_of(route).swap_remove(0);

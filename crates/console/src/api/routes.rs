@@ -1,47 +1,46 @@
-//! Every route of `/api/v1`, once: what it is called, what it takes, and what does its work.
-
-mod registry;
-mod rules;
-mod work;
+//! Table of all routes of `/api/v1`. Each resource has its routes beside their handlers.
 
 use rialto_api_types::schema::SchemaFn;
 
-use super::Handler;
+use super::{
+    Handler, agents, approvals, audit, dispatches, events, guardrails, nodes, openapi, overview, policies,
+    runs, secrets, tasks, tenants, tokens, tools, webhooks, workflows,
+};
 
-/// One route.
+/// Route of the API.
 pub struct Route {
-    /// The method.
+    /// HTTP method.
     pub method: &'static str,
-    /// The path, without org and project.
+    /// Path, without org and project.
     pub path: &'static str,
-    /// What it does.
+    /// Summary of its operation.
     pub summary: &'static str,
-    /// Its parameters behind the question mark, with what they mean. There are no others.
+    /// Query parameters with their descriptions. Others are errors.
     pub query: &'static [(&'static str, &'static str)],
-    /// Schema of the body it takes.
+    /// Schema of the request body.
     pub body: Option<SchemaFn>,
-    /// The status of a good answer, and what it holds.
-    pub answer: (u16, &'static str),
-    /// What does its work.
+    /// Status and description of a successful response.
+    pub response: (u16, &'static str),
+    /// Function that handles its requests.
     pub(crate) handler: Handler,
 }
 
-/// A page: how many, from where, and the latter as it was called once.
-const PAGED: [(&str, &str); 3] = [
-    ("limit", "At most so many rows, 50 when it is not said, 500 at most"),
-    ("cursor", "`next` of the page before"),
-    ("before", "The same as `cursor`"),
+/// Query parameters of a list with pages. `before` is the former name of `cursor`.
+pub(super) const PAGED: [(&str, &str); 3] = [
+    ("limit", "Maximum number of rows, 50 by default and 500 at most"),
+    ("cursor", "`next` of the previous page"),
+    ("before", "Former name of `cursor`"),
 ];
 
-/// What does a route's work.
-macro_rules! here {
+/// Handler of a route, as a function pointer.
+macro_rules! handler {
     ($handler:path) => {
-        |asking| $handler(asking).boxed()
+        |request| $handler(request).boxed()
     };
 }
-use here;
+pub(super) use handler;
 
-/// Routes that are posted to and change nothing but tasks, or nothing at all. Every other one that is not read is administrative.
+/// Routes that change nothing but tasks, although they are not `GET`. All other routes that are not `GET` are administrative.
 const NOT_ADMINISTRATIVE: [&str; 10] = [
     "/api/v1/tasks",
     "/api/v1/runs",
@@ -58,7 +57,7 @@ const NOT_ADMINISTRATIVE: [&str; 10] = [
 // === impl Route ===
 
 impl Route {
-    /// Whether it changes what is administered: then it leaves one record in the audit trail, whatever comes of it.
+    /// Whether it is an administrative operation: each request writes one audit record, whatever its result.
     pub fn is_administrative(&self) -> bool {
         let is_below = |root: &&str| {
             self.path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -66,7 +65,7 @@ impl Route {
         self.method != "GET" && !NOT_ADMINISTRATIVE.iter().any(is_below)
     }
 
-    /// What an administrative route does, as the audit trail calls it.
+    /// Name of an administrative operation in the audit log.
     pub fn operation(&self) -> Option<&'static str> {
         if !self.is_administrative() {
             return None;
@@ -108,25 +107,51 @@ impl Route {
     }
 }
 
-/// All of them.
+/// All routes, in the order of the OpenAPI document.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    [registry::ROUTES, work::ROUTES, rules::ROUTES].into_iter().flatten()
+    [
+        openapi::ROUTES,
+        overview::ROUTES,
+        agents::ROUTES,
+        events::ROUTES,
+        tools::ROUTES,
+        tasks::ROUTES,
+        workflows::ROUTES,
+        runs::ROUTES,
+        approvals::ROUTES,
+        dispatches::ROUTES,
+        audit::ROUTES,
+        policies::ROUTES,
+        tenants::ROUTES,
+        nodes::ROUTES,
+        tokens::ROUTES,
+        guardrails::ROUTES,
+        webhooks::ROUTES,
+        secrets::ROUTES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
-const fn get(path: &'static str, summary: &'static str, holds: &'static str, handler: Handler) -> Route {
-    Route { method: "GET", path, summary, query: &[], body: None, answer: (200, holds), handler }
+pub(super) const fn get(
+    path: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    handler: Handler,
+) -> Route {
+    Route { method: "GET", path, summary, query: &[], body: None, response: (200, description), handler }
 }
 
-const fn post(
+pub(super) const fn post(
     path: &'static str,
     summary: &'static str,
     body: Option<SchemaFn>,
-    answer: (u16, &'static str),
+    response: (u16, &'static str),
     handler: Handler,
 ) -> Route {
-    Route { method: "POST", path, summary, query: &[], body, answer, handler }
+    Route { method: "POST", path, summary, query: &[], body, response, handler }
 }
 
-const fn delete(path: &'static str, summary: &'static str, handler: Handler) -> Route {
-    Route { method: "DELETE", path, summary, query: &[], body: None, answer: (204, "It is gone"), handler }
+pub(super) const fn delete(path: &'static str, summary: &'static str, handler: Handler) -> Route {
+    Route { method: "DELETE", path, summary, query: &[], body: None, response: (204, "Removed"), handler }
 }

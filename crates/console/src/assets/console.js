@@ -1,4 +1,4 @@
-// Makes pages livelier. Everything essential works without it: forms post and redirect.
+// Live updates of pages. Everything essential works without it: forms post and redirect.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -8,14 +8,14 @@
   const base = meta("base");
   const html = { headers: { accept: "text/html" }, credentials: "same-origin" };
 
-  const say = (text) => {
+  const announce = (text) => {
     const place = document.getElementById("aloud");
     if (place) place.textContent = text;
   };
   const parse = (text) => new DOMParser().parseFromString(text, "text/html");
 
-  // The same thing in another piece: by its id, else by what it leads to or is called.
-  const again = (it, within) => {
+  // Matching element in another fragment: by its id, or else by its target or name.
+  const matchIn = (it, within) => {
     if (it.id) return within.querySelector(`#${CSS.escape(it.id)}`);
     const tag = it.tagName.toLowerCase();
     const names = ["href", "formaction", "aria-label", "name", ...(it.type === "checkbox" ? ["value"] : [])];
@@ -24,23 +24,23 @@
     const around = key ? `details[data-key="${CSS.escape(key)}"] ` : action ? `form[action="${CSS.escape(action)}"] ` : "";
     return own || around ? within.querySelector(`${around}${tag}${own}`) : null;
   };
-  // Who pointed at what is gone points at what has taken its place.
-  const inPlace = (it, old, within) => all(it.tagName, within)[all(it.tagName, old).indexOf(it)] ?? within.querySelector("a, button, summary");
+  // Element that takes the focus when the focused element is gone.
+  const replacementFor = (it, old, within) => all(it.tagName, within)[all(it.tagName, old).indexOf(it)] ?? within.querySelector("a, button, summary");
   const isText = (it) => /^(INPUT|TEXTAREA|SELECT)$/.test(it.tagName) && it.type !== "checkbox" && it.type !== "radio";
-  // What somebody has filled in differently than it came.
+  // Whether a field differs from its value in the page.
   const isFilled = (it) => it.type === "checkbox" || it.type === "radio" ? it.checked !== it.defaultChecked
     : it.tagName === "SELECT" ? [...it.options].some((one) => one.selected !== one.defaultSelected) : it.value !== it.defaultValue;
-  // Pieces of the page that are shown anew. What is typed, picked, open or pointed at stays so; where somebody types it waits.
+  // Replaces changed regions. Typed text, selections, open details and the focus are kept; a region with a focused text field waits.
   let isHeld = false;
-  const takeRegions = (fresh) => {
+  const replaceRegions = (fresh) => {
     for (const old of all("[data-region]")) {
       const now = fresh.querySelector(`[data-region="${CSS.escape(old.dataset.region)}"]`);
       if (!now || old.isEqualNode(now)) continue;
       const focus = old.contains(document.activeElement) ? document.activeElement : null;
       if (focus && isText(focus)) { isHeld = true; continue; }
       const open = all("details[data-key]", old).map((it) => [it.dataset.key, it.open]);
-      const filled = all("input:not([type=hidden]), textarea, select", old).filter(isFilled).map((it) => [it, again(it, now)]);
-      const next = focus && (again(focus, now) ?? inPlace(focus, old, now));
+      const filled = all("input:not([type=hidden]), textarea, select", old).filter(isFilled).map((it) => [it, matchIn(it, now)]);
+      const next = focus && (matchIn(focus, now) ?? replacementFor(focus, old, now));
       old.replaceWith(now);
       for (const [key, isOpen] of open) all("details", now).filter((it) => it.dataset.key === key).forEach((it) => (it.open = isOpen));
       for (const [was, is] of filled) {
@@ -55,12 +55,12 @@
     const next = fresh.querySelector("main");
     if (main && next) next.hasAttribute("data-over") ? main.setAttribute("data-over", "") : main.removeAttribute("data-over");
   };
-  // Whether the page is still the one that it was: what was asked for another is not shown on this one.
-  const stay = () => {
+  // Function that reports whether the page is still the same, so that a late response is not shown on another page.
+  const pageGuard = () => {
     const main = document.querySelector("main");
     return () => main.isConnected;
   };
-  const takePage = (text, url) => {
+  const replacePage = (text, url) => {
     const fresh = parse(text);
     const next = fresh.querySelector("main");
     if (!next) return location.assign(url);
@@ -72,76 +72,76 @@
     here = place();
     const nav = fresh.querySelector("nav.side");
     if (nav) document.querySelector("nav.side")?.replaceWith(nav);
-    showPlace();
-    say(next.querySelector(".said")?.textContent ?? fresh.title);
-    (next.querySelector("[autofocus], .said") ?? next).focus?.();
+    scrollMenu();
+    announce(next.querySelector(".notice")?.textContent ?? fresh.title);
+    (next.querySelector("[autofocus], .notice") ?? next).focus?.();
     showPicked();
     listen();
   };
-  // Says that nothing can be had from the server, for as long as that is so.
-  const lost = (isLost) => {
+  // Shows a notice while the server cannot be reached.
+  const setOffline = (isOffline) => {
     const strip = document.getElementById("lost");
-    if (!isLost) return strip?.remove();
+    if (!isOffline) return strip?.remove();
     if (strip) return;
-    const told = document.createElement("p");
-    told.id = "lost";
-    told.setAttribute("role", "status");
-    told.textContent = "The connection to the server is lost: what is shown may be old. It is tried again.";
-    document.body.prepend(told);
+    const notice = document.createElement("p");
+    notice.id = "lost";
+    notice.setAttribute("role", "status");
+    notice.textContent = "Connection to the server lost. This page may be outdated. Reconnecting…";
+    document.body.prepend(notice);
   };
-  // Whoever is no longer signed in is led to where that is done, and back here afterwards.
-  const isOutside = (answer) => {
+  // Goes to the sign-in page when the session has ended, with a way back.
+  const isSignedOut = (answer) => {
     const path = new URL(answer.url).pathname;
     if (!answer.redirected || !path.endsWith("/factory/sign-in")) return false;
     location.assign(`${path}?next=${encodeURIComponent(place())}`);
     return true;
   };
   const load = async (url) => {
-    // Whoever never answers is as good as gone, and the next look must not wait for it.
+    // The request has a timeout, so that the next reload is not delayed.
     const asked = fetch(url, { ...html, signal: AbortSignal.timeout(10000) });
-    const answer = await asked.catch((error) => { lost(true); throw error; });
-    lost(false);
-    if (isOutside(answer)) return null;
+    const answer = await asked.catch((error) => { setOffline(true); throw error; });
+    setOffline(false);
+    if (isSignedOut(answer)) return null;
     return answer.ok ? answer.text() : null;
   };
-  // A link within the page is no other page.
+  // A fragment link is no other page.
   const place = () => location.pathname + location.search;
   let here = place();
   addEventListener("popstate", () => place() !== here && location.reload());
 
-  // A field may be called like one of these, so the attributes are asked.
+  // A field may have one of these names, so attributes are read instead of properties.
   const to = (form) => form.getAttribute("action");
   const isPost = (form) => form.getAttribute("method") === "post";
 
-  // Forms: what comes back takes the page's place, and trouble is shown where the form is.
+  // Forms: the response replaces the page, and errors are shown beside the form.
   const submit = async (form, button) => {
     const fields = new URLSearchParams(new FormData(form, button?.name ? button : undefined));
     const action = button?.hasAttribute("formaction") ? button.formAction : to(form);
     button?.setAttribute("aria-busy", "true");
-    say("Working…");
+    announce("Working…");
     try {
       const answer = await fetch(action, {
         method: "POST", body: fields, credentials: "same-origin",
         headers: { accept: "text/html", "x-csrf-token": meta("csrf") },
       });
-      if (isOutside(answer)) return;
+      if (isSignedOut(answer)) return;
       const text = await answer.text();
       const body = parse(text).querySelector("[data-dialog-body]");
       const dialog = form.closest("dialog");
       if (dialog && body && !answer.redirected) {
         dialog.querySelector("[data-dialog-body]").replaceWith(body);
-        say(body.querySelector(".said")?.textContent ?? "");
-        body.querySelector(".said")?.focus();
+        announce(body.querySelector(".notice")?.textContent ?? "");
+        body.querySelector(".notice")?.focus();
         return;
       }
-      takePage(text, answer.redirected ? answer.url : location.href);
+      replacePage(text, answer.redirected ? answer.url : location.href);
     } catch {
-      say("The server did not answer. Try again.");
-      const told = document.createElement("p");
-      told.className = "said bad";
-      told.setAttribute("role", "alert");
-      told.textContent = "The server did not answer. See whether it runs, and try again.";
-      form.prepend(told);
+      announce("The server did not answer. Try again.");
+      const notice = document.createElement("p");
+      notice.className = "notice bad";
+      notice.setAttribute("role", "alert");
+      notice.textContent = "The server did not answer. Check that it is running, and try again.";
+      form.prepend(notice);
     } finally {
       button?.removeAttribute("aria-busy");
     }
@@ -157,17 +157,17 @@
     if (event.submitter?.getAttribute("aria-busy") !== "true") submit(form, event.submitter);
   });
 
-  // Filters: the list follows what is typed.
+  // Filters: the list is updated while typing.
   const filter = async (form) => {
     const given = [...new FormData(form)].filter(([, value]) => value !== "");
     const url = `${to(form)}${given.length ? "?" + new URLSearchParams(given) : ""}`;
     history.replaceState({}, "", url);
     here = place();
-    const isHere = stay();
+    const isHere = pageGuard();
     const text = await load(url).catch(() => null);
     if (text && isHere() && location.href === new URL(url, location).href) {
-      takeRegions(parse(text));
-      say(document.querySelector("[data-count]")?.textContent ?? "");
+      replaceRegions(parse(text));
+      announce(document.querySelector("[data-count]")?.textContent ?? "");
     }
   };
   let typing;
@@ -183,19 +183,19 @@
     }
   });
 
-  // What is written is looked over while it is: the server says what it thinks of it, in a piece of the page.
+  // Editors: the server checks the text while it is typed.
   let checks = 0;
   const check = async (editor) => {
-    const mine = ++checks, isHere = stay();
+    const mine = ++checks, isHere = pageGuard();
     const answer = await fetch(editor.dataset.check, {
       method: "POST", credentials: "same-origin", body: new URLSearchParams(new FormData(editor.form)),
       headers: { accept: "text/html", "x-csrf-token": meta("csrf") },
     }).catch(() => null);
     const text = await answer?.text();
-    if (text && isHere() && mine === checks) takeRegions(parse(text));
+    if (text && isHere() && mine === checks) replaceRegions(parse(text));
   };
-  // A place in a text, by line and column.
-  const goTo = (link) => {
+  // Moves the cursor to a line and column.
+  const moveCursor = (link) => {
     const editor = document.getElementById(link.hash.slice(1));
     const [line, column] = link.dataset.goto.split(":").map(Number);
     const before = editor.value.split("\n").slice(0, line - 1).reduce((sum, it) => sum + it.length + 1, 0);
@@ -203,10 +203,10 @@
     editor.setSelectionRange(before + column - 1, before + column);
   };
 
-  // Dialogs: a link's page, opened over this one.
+  // Dialogs: the page of a link, opened above this one.
   const closeDialogs = () => all("dialog[open]").forEach((it) => it.close());
-  const openOver = async (link) => {
-    const isHere = stay();
+  const openDialog = async (link) => {
+    const isHere = pageGuard();
     const text = await load(link.href).catch(() => null);
     if (!isHere()) return;
     const body = text && parse(text).querySelector("[data-dialog-body]");
@@ -227,14 +227,14 @@
     const target = event.target.closest("a[data-dialog], a[data-goto], button[data-close], button[data-copy], button[data-theme-switch]");
     if (!target) return;
     event.preventDefault();
-    if (target.matches("a[data-dialog]")) return openOver(target);
-    if (target.matches("a[data-goto]")) return goTo(target);
+    if (target.matches("a[data-dialog]")) return openDialog(target);
+    if (target.matches("a[data-goto]")) return moveCursor(target);
     if (target.matches("[data-close]")) return target.closest("dialog").close();
     if (target.matches("[data-copy]")) {
-      const told = (await copy(target.parentElement.querySelector("code, pre"))) ? "Copied" : "Select and copy";
+      const notice = (await copy(target.parentElement.querySelector("code, pre"))) ? "Copied" : "Select and copy";
       target.dataset.says ??= target.textContent;
-      target.textContent = told;
-      say(told);
+      target.textContent = notice;
+      announce(notice);
       setTimeout(() => (target.textContent = target.dataset.says), 1600);
       return;
     }
@@ -242,10 +242,10 @@
     const theme = isDark ? "light" : "dark";
     root.dataset.theme = theme;
     document.cookie = `rialto_theme=${theme}; path=/; max-age=31536000; samesite=strict`;
-    say(`${theme} colours`);
+    announce(`${theme} theme`);
   });
 
-  // Browsers have no clipboard over plain HTTP: there the text is selected, which is how it was copied before.
+  // Browsers have no clipboard API over plain HTTP, so the text is selected and copied with a command.
   const copy = async (from) => {
     try {
       await navigator.clipboard.writeText(from.textContent);
@@ -256,7 +256,7 @@
     }
   };
 
-  // A node of a graph leads to its step, which opens.
+  // A click on a node of a graph opens its step.
   const reveal = () => {
     const step = all("details.step").find((it) => it.id && `#${encodeURIComponent(it.id)}` === location.hash);
     if (!step) return;
@@ -265,17 +265,17 @@
   };
   addEventListener("hashchange", reveal);
 
-  // On a phone the menu is wider than the screen: where one is comes into sight.
-  const showPlace = () => {
+  // On a phone the menu is wider than the screen, so it scrolls to the current entry.
+  const scrollMenu = () => {
     const list = document.querySelector("nav.side ul"), current = list?.querySelector("[aria-current]");
     if (current && list.scrollWidth > list.clientWidth) list.scrollLeft = current.offsetLeft - list.offsetLeft - (list.clientWidth - current.offsetWidth) / 2;
   };
 
-  // Picking: all that are listed at once, and what the button does then.
+  // Selection of rows, and the label of the button for them.
   const showPicked = () => {
     const button = document.querySelector("[data-picks]"), whole = document.querySelector("[data-pick-all]");
     const listed = all("input[name=pick]"), picked = listed.filter((it) => it.checked).length;
-    if (button) button.textContent = picked ? `Refresh ${picked} picked` : button.dataset.picks;
+    if (button) button.textContent = picked ? `Refresh ${picked} selected` : button.dataset.picks;
     if (whole) [whole.checked, whole.indeterminate] = [picked > 0 && picked === listed.length, picked > 0 && picked < listed.length];
   };
   document.addEventListener("change", (event) => {
@@ -283,7 +283,7 @@
     if (event.target.matches("[data-pick-all], [name=pick]")) showPicked();
   });
 
-  // Keys: / searches, g and a letter goes somewhere, ? says which.
+  // Keyboard shortcuts: / searches, g and a letter opens a page, ? shows the list.
   let waits = 0;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -302,7 +302,7 @@
     }
   });
 
-  // How long ago, and how far ahead, is said anew as time goes by; by the server's clock.
+  // Relative times are updated, by the clock of the server.
   let skew = 0;
   const setClock = () => {
     const now = Number(document.querySelector("main")?.dataset.now);
@@ -315,76 +315,76 @@
     for (const it of all("time[data-ago], time[data-ahead]")) {
       const isAgo = it.hasAttribute("data-ago");
       const away = Math.floor((isAgo ? now - Date.parse(it.dateTime) : Date.parse(it.dateTime) - now) / 1000);
-      const said = inWords(away, isAgo ? 5 : 1);
-      it.textContent = said === "now" ? said : isAgo ? `${said} ago` : `in ${said}`;
+      const text = inWords(away, isAgo ? 5 : 1);
+      it.textContent = text === "now" ? text : isAgo ? `${text} ago` : `in ${text}`;
     }
   };
   setInterval(tick, 10000);
 
-  // What is pressed is not taken away before it is let go of.
+  // A pressed element is not replaced before it is released.
   let isPressed = false;
   const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
   addEventListener("pointerdown", () => (isPressed = true), true);
   for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, () => setTimeout(() => (isPressed = false), 0), true);
 
-  // Live pages: whatever comes on record has the page look again, at most once a second. Who may not listen looks now and then.
-  let source, timer, due = false, isLooking = false, looks = 0;
+  // Live pages: each event reloads the page, at most once a second. Without a stream, the page polls.
+  let source, timer, due = false, isReloading = false, looks = 0;
   const isLive = () => Boolean(document.querySelector("main[data-live]:not([data-over]), main:not([data-over]) [data-often]"));
   const rest = () => { source?.close(); clearInterval(timer); };
-  const look = async () => {
-    if (isLooking || document.hidden) { due = true; return; }
-    isLooking = true;
+  const reload = async () => {
+    if (isReloading || document.hidden) { due = true; return; }
+    isReloading = true;
     due = isHeld = false;
-    const from = place(), isHere = stay();
+    const from = place(), isHere = pageGuard();
     try {
       const text = await load(location.href);
       while (isPressed) await sleep(50);
-      if (text && isHere() && from === place()) takeRegions(parse(text));
+      if (text && isHere() && from === place()) replaceRegions(parse(text));
       root.dataset.looks = String(++looks);
-    } catch { /* it is asked again with the next news, or soon */ due = true; }
+    } catch { /* tried again with the next event, or soon */ due = true; }
     if (document.querySelector("main[data-over]")) rest();
-    setTimeout(() => { isLooking = false; if (due) look(); }, document.getElementById("lost") ? 3000 : 700);
+    setTimeout(() => { isReloading = false; if (due) reload(); }, document.getElementById("lost") ? 3000 : 700);
   };
   const listen = () => {
     rest();
     setClock();
     const main = document.querySelector("main");
     const events = main?.dataset.live;
-    // Browsers open few connections to one server: those who are not looked at keep none.
+    // Browsers open few connections to one server, so hidden pages keep none.
     if (!main || main.hasAttribute("data-over") || document.hidden) return;
-    // Some of what such a page shows comes without any news.
+    // Some content of such a page changes without an event.
     const often = main.querySelector("[data-often]");
-    if (often) timer = setInterval(look, Number(often.dataset.often) || 4000);
+    if (often) timer = setInterval(reload, Number(often.dataset.often) || 4000);
     if (!events) return;
     source = new EventSource(events);
-    // Some pages show what there is, and not what comes on record: only a change of that matters to them.
+    // Some pages show state and no records: only changes of that state matter to them.
     const watched = main.querySelector("[data-watch]")?.dataset.watch.split(" ");
     source.addEventListener("change", (event) => {
-      if (!watched || watched.includes(JSON.parse(event.data).what)) look();
+      if (!watched || watched.includes(JSON.parse(event.data).what)) reload();
     });
-    // Whatever came while nobody listened, as before the first time, is told only where the address says what was seen.
+    // Events before the connection are sent only if the URL has the last seen event.
     let isTold = new URL(events, location).searchParams.has("after");
-    source.addEventListener("open", () => { if (!isTold) look(); isTold = false; });
+    source.addEventListener("open", () => { if (!isTold) reload(); isTold = false; });
     const news = watched ? ["missed"] : ["message", "pre-verb", "post-verb", "verb-error", "admin", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
-    news.forEach((name) => source.addEventListener(name, look));
+    news.forEach((name) => source.addEventListener(name, reload));
     const mine = source;
     source.addEventListener("error", () => {
       if (mine !== source) return;
-      // Whether the server is there at all, and still knows who looks, a look tells.
-      look();
+      // A reload finds out whether the server answers and the session is valid.
+      reload();
       if (mine.readyState !== EventSource.CLOSED) return;
       clearInterval(timer);
-      timer = setInterval(look, 4000);
+      timer = setInterval(reload, 4000);
     });
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return rest();
-    if (isLive()) look();
+    if (isLive()) reload();
     listen();
   });
-  // What waited until nobody types there any more.
-  document.addEventListener("focusout", () => setTimeout(() => isHeld && look(), 0));
+  // Updates that waited for a text field to lose the focus.
+  document.addEventListener("focusout", () => setTimeout(() => isHeld && reload(), 0));
   listen();
   reveal();
-  showPlace();
+  scrollMenu();
 })();

@@ -1,4 +1,4 @@
-//! The registry: who is there, and how they are doing.
+//! Pages of the agent registry: list, registration, refresh and removal.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -14,238 +14,262 @@ use rialto_model::{
 use rialto_policy::Action;
 
 use super::{
-    layout::{self, Frame, Page},
-    visit::{Visit, encoded},
+    layout::{self, PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
 };
 use crate::{
     admin::{
-        agents::{self, Filter},
-        refreshing::{self, Round},
+        agents::{self, AgentQuery},
+        refresh_job::{self, RefreshJob},
     },
     text,
 };
 
-const HERE: &str = "/agents";
+const PAGE_PATH: &str = "/agents";
 
-/// The cards of so many are fetched while somebody waits.
-const FEW: usize = 20;
+/// Maximum number of cards that are fetched while the browser waits; more are fetched in the background.
+const MAX_WAITED_FETCHES: usize = 20;
 
-/// What has the list look again: who is there, and what the menu says.
-const WATCHED: &str = "agents approvals";
+/// Changes that reload the list: agents, and the number of pending approvals in the menu.
+const WATCHED_CHANGES: &str = "agents approvals";
 
-/// A probe that finds nothing new changes when somebody was last seen, and nothing else: so it is looked now and then too, after so
-/// many milliseconds.
-pub(super) const OFTEN: &str = "10000";
+/// Poll interval of the list, in milliseconds. A probe that finds nothing new changes only when an agent was last seen, which is not
+/// announced as a change.
+pub(super) const POLL_INTERVAL_MS: &str = "10000";
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let filter =
-        Filter { cursor: visit.query("cursor").map(str::to_owned), ..filter_of(|name| visit.query(name)) };
-    let page = agents::list(&visit.console, &visit.caller, &filter).await?;
-    let may = visit.console.may(&visit.caller, Action::AdminAgents);
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    let filter = AgentQuery {
+        cursor: request.query("cursor").map(str::to_owned),
+        ..read_filter(|name| request.query(name))
+    };
+    let page = agents::list(&request.console, &request.caller, &filter).await?;
+    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
+    let (frame, now) = (request.frame(), request.console.engine().now());
     let body = html! {
         div.top {
             div {
                 h1 { "Agents" }
-                p.sub { "Everybody whose skills can be called here" }
+                p.sub { "Registered agents" }
             }
             div.actions {
                 @if may.is_ok() {
-                    (bulk(&frame, &filter, page.total))
-                    a.button.first href=(frame.to("/register")) data-dialog { "Register agent" }
+                    (refresh_form(&frame, &filter, page.total))
+                    a.button.first href=(frame.url("/register")) data-dialog { "Register agent" }
                 }
             }
         }
-        (layout::barred(&may))
+        (layout::read_only_notice(&may))
         @if page.known == 0 {
-            (nobody(&frame, may.is_ok()))
+            (empty_list(&frame, may.is_ok()))
         } @else {
             (filters(&frame, &filter))
             (table(&frame, &page, &filter, now, may.is_ok()))
         }
     };
     let live = Some(format!("{}{API}/events", frame.base));
-    Ok(frame.page(&Page { title: "Agents", at: HERE, live, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent { title: "Agents", at: PAGE_PATH, live, is_over: false, body }))
 }
 
-/// Which agents are meant, by what was filled in.
-fn filter_of<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Filter {
-    Filter {
+/// Filter from the fields of a form or the query.
+fn read_filter<'a>(given: impl Fn(&str) -> Option<&'a str>) -> AgentQuery {
+    AgentQuery {
         q: given("q").unwrap_or_default().to_owned(),
-        health: given("health").and_then(agents::health),
-        trust: given("trust").and_then(agents::level),
+        health: given("health").and_then(agents::parse_health),
+        trust: given("trust").and_then(agents::parse_trust),
         limit: None,
         cursor: None,
     }
 }
 
-fn is_filtered(filter: &Filter) -> bool {
+fn is_filtered(filter: &AgentQuery) -> bool {
     !filter.q.trim().is_empty() || filter.health.is_some() || filter.trust.is_some()
 }
 
-/// Fetches cards again: of those that are picked, else of all that are listed, on all pages.
-fn bulk(frame: &Frame, filter: &Filter, total: usize) -> Markup {
-    let all =
-        if is_filtered(filter) { format!("Refresh these {total}") } else { format!("Refresh all {total}") };
+/// Form that refreshes the selected agents, or else all listed agents on all pages.
+fn refresh_form(frame: &PageFrame, filter: &AgentQuery, total: usize) -> Markup {
+    let all = if is_filtered(filter) {
+        format!("Refresh {total} matching")
+    } else {
+        format!("Refresh all {total}")
+    };
     html! {
-        form #bulk method="post" action=(frame.to("/refresh")) data-region="bulk" {
-            (frame.proof())
+        form #bulk method="post" action=(frame.url("/refresh")) data-region="bulk" {
+            (frame.csrf_field())
             input type="hidden" name="q" value=(filter.q);
             input type="hidden" name="health" value=(filter.health.map_or("", Health::as_str));
             input type="hidden" name="trust" value=(filter.trust.map_or("", Trust::as_str));
             @if total > 0 {
-                button type="submit" data-picks=(all) title="Fetches the cards of those that are picked, or of all that are listed" { (all) }
+                button type="submit" data-picks=(all) title="Fetches the cards of the selected agents, or of all listed agents" { (all) }
             }
         }
     }
 }
 
-pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
-    visit.console.admit(&visit.caller, Action::AdminAgents).await?;
-    let frame = visit.frame();
+pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
+    request.console.authorize_admin(&request.caller, Action::AdminAgents).await?;
+    let frame = request.frame();
     let body = register_form(&frame, &NewAgent::default(), None);
-    Ok(frame.page(&Page { title: "Register an agent", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Register an agent",
+        at: PAGE_PATH,
+        live: None,
+        is_over: false,
+        body,
+    }))
 }
 
-pub(super) async fn register(visit: Visit) -> Result<Response, Failure> {
-    let text = |name| visit.field(name).map(str::to_owned).filter(|text| !text.trim().is_empty());
-    let wanted = NewAgent {
+pub(super) async fn register(request: PageRequest) -> Result<Response, Failure> {
+    let text = |name| request.field(name).map(str::to_owned).filter(|text| !text.trim().is_empty());
+    let new_agent = NewAgent {
         url: text("url").unwrap_or_default(),
         trust: text("trust"),
         card_path: text("card_path"),
         timeout_ms: None,
         secret: text("secret"),
         credential: None,
-        allow: visit.field("allow").is_some(),
+        allow: request.field("allow").is_some(),
     };
-    match agents::register(&visit.console, &visit.caller, &wanted).await {
+    match agents::register(&request.console, &request.caller, &new_agent).await {
         Ok((registered, _)) => {
             let done = if registered.created { "registered" } else { "updated" };
-            Ok(visit.go(&format!("/agents/{}", encoded(&registered.agent.slug)), done))
+            Ok(request.redirect(&format!("/agents/{}", encode_segment(&registered.agent.slug)), done))
         }
         Err(failure) => {
-            let frame = visit.frame();
-            let body = register_form(&frame, &wanted, Some(&failure));
-            let page = Page { title: "Register an agent", at: HERE, live: None, is_over: false, body };
-            Ok(frame.answer(StatusCode::UNPROCESSABLE_ENTITY, &page))
+            let frame = request.frame();
+            let body = register_form(&frame, &new_agent, Some(&failure));
+            let page =
+                PageContent { title: "Register an agent", at: PAGE_PATH, live: None, is_over: false, body };
+            Ok(frame.respond(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
 }
 
-pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
-    let key = visit.part("key");
-    let done = match agents::refresh(&visit.console, &visit.caller, key).await {
+pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
+    let key = request.path_param("key");
+    let done = match agents::refresh(&request.console, &request.caller, key).await {
         Ok(Refreshed::Unchanged(_)) => "refreshed",
         Ok(Refreshed::Changed(..)) => "changed",
         Ok(Refreshed::Held(..)) => "held",
         Err(failure) if matches!(failure.kind, Kind::Denied | Kind::NotFound) => return Err(failure),
-        // What went wrong is written down with the agent.
+        // The error is stored with the agent.
         Err(_) => "unanswered",
     };
-    Ok(visit.back(&format!("/agents/{}", encoded(key)), done))
+    Ok(request.redirect_back(&format!("/agents/{}", encode_segment(key)), done))
 }
 
-pub(super) async fn refresh_all(visit: Visit) -> Result<Response, Failure> {
-    let mut picked = visit.fields("pick");
-    let filter = filter_of(|name| visit.field(name));
+pub(super) async fn refresh_all(request: PageRequest) -> Result<Response, Failure> {
+    let mut picked = request.fields("pick");
+    let filter = read_filter(|name| request.field(name));
     if picked.is_empty() && is_filtered(&filter) {
-        let fitting = agents::fitting(&visit.console, &visit.caller, &filter).await?;
-        picked = fitting.iter().map(|agent| agent.slug.clone()).collect();
+        let matching = agents::matching(&request.console, &request.caller, &filter).await?;
+        picked = matching.iter().map(|agent| agent.slug.clone()).collect();
         if picked.is_empty() {
-            return Ok(visit.back(HERE, "nobody"));
+            return Ok(request.redirect_back(PAGE_PATH, "nobody"));
         }
     }
-    let known = visit.console.engine().registry().agents(&visit.caller.scope).len();
-    if picked.len() > FEW || picked.is_empty() && known > FEW {
-        refreshing::begin(&visit.console, &visit.caller, &picked).await?;
-        return Ok(visit.go("/refresh", ""));
+    let known = request.console.engine().registry().agents(&request.caller.scope).len();
+    if picked.len() > MAX_WAITED_FETCHES || picked.is_empty() && known > MAX_WAITED_FETCHES {
+        refresh_job::start(&request.console, &request.caller, &picked).await?;
+        return Ok(request.redirect("/refresh", ""));
     }
-    let (_, silent) = agents::refresh_all(&visit.console, &visit.caller, &picked).await?;
-    Ok(visit.back(HERE, if silent == 0 { "refreshed-all" } else { "refreshed-some" }))
+    let (_, unanswered) = agents::refresh_all(&request.console, &request.caller, &picked).await?;
+    Ok(request.redirect_back(PAGE_PATH, if unanswered == 0 { "refreshed-all" } else { "refreshed-some" }))
 }
 
-/// How far a round of many is.
-pub(super) async fn progress(visit: Visit) -> Result<Response, Failure> {
-    let round = refreshing::last(&visit.console, &visit.caller).await?;
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
-    let is_over = round.as_ref().is_none_or(|round| round.is_over());
+/// Page with the progress of the last refresh in the background.
+pub(super) async fn progress(request: PageRequest) -> Result<Response, Failure> {
+    let job = refresh_job::latest(&request.console, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.console.engine().now());
+    let is_over = job.as_ref().is_none_or(|job| job.is_over());
     let body = html! {
-        div.top { div { h1 { "Fetching cards" } p.sub { "It goes on whether you stay here or not" } } }
+        div.top { div { h1 { "Refreshing agents" } p.sub { "Runs in the background" } } }
         div data-region="progress" data-often="1000" aria-live="polite" {
-            @match &round {
-                None => div.panel.empty { p { "No cards of many agents were fetched since the server started. Pick some at " a href=(frame.to(HERE)) { "Agents" } ", or none for all of them." } },
-                Some(round) => (how_far(round, now)),
+            @match &job {
+                None => div.panel.empty { p { "No background refresh since the server started. Select agents at " a href=(frame.url(PAGE_PATH)) { "Agents" } " and refresh them." } },
+                Some(job) => (refresh_progress(job, now)),
             }
         }
         div.actions {
-            a.button href=(frame.to(HERE)) { "Agents" }
-            @if !is_over { a.button href=(frame.to("/refresh")) { "Look again" } }
-            a.button href=(frame.to("/agents?health=unreachable")) { "Those that do not answer" }
+            a.button href=(frame.url(PAGE_PATH)) { "Agents" }
+            @if !is_over { a.button href=(frame.url("/refresh")) { "Reload" } }
+            a.button href=(frame.url("/agents?health=unreachable")) { "Unreachable agents" }
         }
     };
-    Ok(frame.page(&Page { title: "Fetching cards", at: HERE, live: None, is_over, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Refreshing agents",
+        at: PAGE_PATH,
+        live: None,
+        is_over,
+        body,
+    }))
 }
 
-fn how_far(round: &Round, now: Timestamp) -> Markup {
-    let (answered, silent) = round.counts();
-    let done = answered + silent;
+fn refresh_progress(job: &RefreshJob, now: Timestamp) -> Markup {
+    let (answered, unanswered) = job.counts();
+    let done = answered + unanswered;
     html! {
         section.panel {
-            label for="far" { (done) " of " (text::count(round.all, "agent", "agents")) @if round.is_over() { ", done" } }
-            progress #far max=(round.all.max(1)) value=(done) {}
-            p { (answered) " answered, " (silent) " did not; begun " (text::moment(round.begun, now)) "." }
-            @if round.is_over() && silent > 0 { p.muted { "What keeps one from answering stands on its page; servers ask again by themselves." } }
+            label for="far" { (done) " of " (text::count_noun(job.all, "agent", "agents")) @if job.is_over() { ", done" } }
+            progress #far max=(job.all.max(1)) value=(done) {}
+            p { (answered) " answered, " (unanswered) " failed; started " (text::time_ago(job.started_at, now)) "." }
+            @if job.is_over() && unanswered > 0 { p.muted { "The page of each agent shows its error. Servers probe it again." } }
         }
     }
 }
 
-pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
-    let agent = agents::find(&visit.console, &visit.caller, visit.part("key")).await?;
-    let frame = visit.frame();
+pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Failure> {
+    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let frame = request.frame();
     let body = html! {
         div data-dialog-body {
-            h1 { "Remove " (text::line(&agent.card.name, 80)) "?" }
+            h1 { "Remove " (text::render_line(&agent.card.name, 80)) "?" }
             p {
-                "Its " (text::count(agent.card.skills.len(), "skill", "skills"))
-                " can no longer be called, its history and probes are forgotten, and so are policies that are about nothing else. "
-                "Tasks that it works on are not called off."
+                "Its " (text::count_noun(agent.card.skills.len(), "skill", "skills"))
+                " can no longer be called. Its card history, its probes and the policies that apply only to it are deleted. "
+                "Its active tasks are not canceled."
             }
-            form method="post" action=(frame.to(&format!("/agents/{}/remove", encoded(&agent.slug)))) {
-                (frame.proof())
+            form method="post" action=(frame.url(&format!("/agents/{}/remove", encode_segment(&agent.slug)))) {
+                (frame.csrf_field())
                 div.actions {
                     button.danger type="submit" autofocus { "Remove" }
-                    a.button href=(frame.to(&format!("/agents/{}", encoded(&agent.slug)))) { "Keep it" }
+                    a.button href=(frame.url(&format!("/agents/{}", encode_segment(&agent.slug)))) { "Cancel" }
                 }
             }
         }
     };
-    Ok(frame.page(&Page { title: "Remove an agent", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Remove an agent",
+        at: PAGE_PATH,
+        live: None,
+        is_over: false,
+        body,
+    }))
 }
 
-pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
-    agents::remove(&visit.console, &visit.caller, visit.part("key")).await?;
-    Ok(visit.go(HERE, "removed"))
+pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
+    agents::remove(&request.console, &request.caller, request.path_param("key")).await?;
+    Ok(request.redirect(PAGE_PATH, "removed"))
 }
 
-fn nobody(frame: &Frame, may_register: bool) -> Markup {
+fn empty_list(frame: &PageFrame, may_register: bool) -> Markup {
     html! {
-        div.panel.empty data-region="agents" data-watch=(WATCHED) data-often=(OFTEN) {
+        div.panel.empty data-region="agents" data-watch=(WATCHED_CHANGES) data-often=(POLL_INTERVAL_MS) {
             h2 { "No agents yet" }
-            p { "An agent is registered by its address. Its card says what it can do; each skill becomes a tool." }
+            p { "Register an agent by its base URL. Its card lists its skills, and each skill becomes a tool." }
             @if may_register {
-                p { a.button.first href=(frame.to("/register")) data-dialog { "Register the first one" } }
+                p { a.button.first href=(frame.url("/register")) data-dialog { "Register an agent" } }
             } @else {
                 p { "On the server's machine: " code { "rialto agents add URL --allow" } }
             }
-            p.small { "To see some at work: " code { "rialto demo" } }
+            p.small { "To try sample agents: " code { "rialto demo" } }
         }
     }
 }
 
-fn filters(frame: &Frame, filter: &Filter) -> Markup {
+fn filters(frame: &PageFrame, filter: &AgentQuery) -> Markup {
     let healths = [Health::Healthy, Health::Degraded, Health::Unreachable, Health::Unknown];
     html! {
-        form.filters method="get" action=(frame.to(HERE)) data-filter role="search" {
+        form.filters method="get" action=(frame.url(PAGE_PATH)) data-filter role="search" {
             div {
                 label.vh for="q" { "Search agents" }
                 input #q type="search" name="q" value=(filter.q) placeholder="Name, address or skill" autocomplete="off";
@@ -271,15 +295,21 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
     }
 }
 
-fn table(frame: &Frame, page: &agents::Page, filter: &Filter, now: Timestamp, may: bool) -> Markup {
+fn table(
+    frame: &PageFrame,
+    page: &agents::AgentResults,
+    filter: &AgentQuery,
+    now: Timestamp,
+    may: bool,
+) -> Markup {
     html! {
-        div.panel.flush data-region="agents" data-watch=(WATCHED) data-often=(OFTEN) {
+        div.panel.flush data-region="agents" data-watch=(WATCHED_CHANGES) data-often=(POLL_INTERVAL_MS) {
             @if page.agents.is_empty() {
-                div.empty { p { "No agent fits. " a href=(frame.to(HERE)) { "Show all of them" } } }
+                div.empty { p { "No agents match. " a href=(frame.url(PAGE_PATH)) { "Show all" } } }
             } @else {
                 table.cards {
                     thead { tr {
-                        @if may { th.pick { input.needs-script type="checkbox" data-pick-all aria-label="Pick all"; span.vh { "Pick" } } }
+                        @if may { th.pick { input.needs-script type="checkbox" data-pick-all aria-label="Select all"; span.vh { "Select" } } }
                         th { "Agent" } th.num { "Skills" } th { "Health" } th { "Trust" } th { "Last seen" }
                         th { span.vh { "Actions" } }
                     } }
@@ -287,47 +317,47 @@ fn table(frame: &Frame, page: &agents::Page, filter: &Filter, now: Timestamp, ma
                 }
             }
             div.pages {
-                span data-count { (text::count(page.total, "agent", "agents")) }
-                @if filter.cursor.is_some() { a href=(frame.to(&link(filter, None))) { "First page" } }
+                span data-count { (text::count_noun(page.total, "agent", "agents")) }
+                @if filter.cursor.is_some() { a href=(frame.url(&link(filter, None))) { "First page" } }
                 @if let Some(next) = &page.next {
-                    a.button href=(frame.to(&link(filter, Some(next)))) rel="next" { "Next page" }
+                    a.button href=(frame.url(&link(filter, Some(next)))) rel="next" { "Next page" }
                 }
             }
         }
     }
 }
 
-fn row(frame: &Frame, agent: &Agent, now: Timestamp, may: bool) -> Markup {
-    let at = format!("/agents/{}", encoded(&agent.slug));
+fn row(frame: &PageFrame, agent: &Agent, now: Timestamp, may: bool) -> Markup {
+    let at = format!("/agents/{}", encode_segment(&agent.slug));
     html! {
         tr {
             @if may {
-                td.pick { input type="checkbox" form="bulk" name="pick" value=(agent.slug) aria-label=(format!("Pick {}", agent.slug)); }
+                td.pick { input type="checkbox" form="bulk" name="pick" value=(agent.slug) aria-label=(format!("Select {}", agent.slug)); }
             }
             td {
-                a href=(frame.to(&at)) { b { (text::line(&agent.card.name, 70)) } }
-                span.sub { (text::line(&agent.url, 90)) }
-                @if agent.pending.is_some() { span.tag.warn { "changed card waits" } }
+                a href=(frame.url(&at)) { b { (text::render_line(&agent.card.name, 70)) } }
+                span.sub { (text::render_line(&agent.url, 90)) }
+                @if agent.pending.is_some() { span.tag.warn { "card change pending" } }
             }
             td.num data-label="Skills" { (agent.card.skills.len()) }
-            td data-label="Health" { (health(agent.health, agent.last_error.as_deref())) }
-            td data-label="Trust" { (trust(agent.trust)) }
+            td data-label="Health" { (health_badge(agent.health, agent.last_error.as_deref())) }
+            td data-label="Trust" { (trust_badge(agent.trust)) }
             td data-label="Last seen" {
-                @match agent.last_seen_at { Some(seen) => (text::moment(seen, now)), None => span.muted { "never" } }
+                @match agent.last_seen_at { Some(seen) => (text::time_ago(seen, now)), None => span.muted { "never" } }
             }
             td.acts {
                 @if may {
-                    button.quiet type="submit" form="bulk" formaction=(frame.to(&format!("{at}/refresh")))
+                    button.quiet type="submit" form="bulk" formaction=(frame.url(&format!("{at}/refresh")))
                         aria-label=(format!("Refresh {}", agent.slug)) { "Refresh" }
-                    a.button.quiet href=(frame.to(&format!("{at}/remove"))) data-dialog aria-label=(format!("Remove {}", agent.slug)) { "Remove" }
+                    a.button.quiet href=(frame.url(&format!("{at}/remove"))) data-dialog aria-label=(format!("Remove {}", agent.slug)) { "Remove" }
                 }
             }
         }
     }
 }
 
-/// How it is doing: a word, and a shape beside it.
-pub(super) fn health(health: Health, why: Option<&str>) -> Markup {
+/// Badge for the health of an agent, with its last error as title.
+pub(super) fn health_badge(health: Health, why: Option<&str>) -> Markup {
     let tone = match health {
         Health::Healthy => "good",
         Health::Degraded => "warn",
@@ -336,17 +366,17 @@ pub(super) fn health(health: Health, why: Option<&str>) -> Markup {
     };
     let why = why
         .filter(|_| health != Health::Healthy)
-        .map(|why| text::visible(&text::cut(why, 300).0, false).into_owned());
+        .map(|why| text::escape_invisible(&text::truncate(why, 300).0, false).into_owned());
     html! { span class=(format!("state {tone}")) title=[why] { (health) } }
 }
 
-/// How far it is trusted.
-pub(super) fn trust(trust: Trust) -> Markup {
+/// Badge for a trust level.
+pub(super) fn trust_badge(trust: Trust) -> Markup {
     let tone = if trust == Trust::External { "tag" } else { "tag good" };
     html! { span class=(tone) { (trust) } }
 }
 
-fn link(filter: &Filter, cursor: Option<&str>) -> String {
+fn link(filter: &AgentQuery, cursor: Option<&str>) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     let given = [
         ("q", Some(filter.q.as_str()).filter(|q| !q.is_empty())),
@@ -357,48 +387,48 @@ fn link(filter: &Filter, cursor: Option<&str>) -> String {
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
         query.append_pair(name, value);
     }
-    format!("{HERE}?{}", query.finish())
+    format!("{PAGE_PATH}?{}", query.finish())
 }
 
-fn register_form(frame: &Frame, wanted: &NewAgent, failure: Option<&Failure>) -> Markup {
-    let is_trusted = wanted.trust.as_deref() == Some("trusted");
+fn register_form(frame: &PageFrame, new_agent: &NewAgent, failure: Option<&Failure>) -> Markup {
+    let is_trusted = new_agent.trust.as_deref() == Some("trusted");
     html! {
         div data-dialog-body {
             h1 { "Register an agent" }
-            p.muted { "Its card is fetched now. If that does not work, nothing is stored." }
-            (layout::refused(failure))
-            form method="post" action=(frame.to(HERE)) {
-                (frame.proof())
+            p.muted { "The agent's card is fetched now. If that fails, nothing is stored." }
+            (layout::error_message(failure))
+            form method="post" action=(frame.url(PAGE_PATH)) {
+                (frame.csrf_field())
                 div.field {
                     label for="url" { "Address" }
-                    input #url type="text" inputmode="url" name="url" value=(wanted.url) required autofocus autocomplete="off"
+                    input #url type="text" inputmode="url" name="url" value=(new_agent.url) required autofocus autocomplete="off"
                         spellcheck="false" placeholder="https://agents.example.com/reviewer" aria-invalid=[failure.map(|_| "true")];
-                    p.hint { "The agent's base URL; its card is looked for at the well-known places below it." }
+                    p.hint { "Base URL of the agent. Its card is fetched from the well-known paths below it." }
                 }
                 div.field {
                     label for="new-trust" { "Trust" }
                     select #new-trust name="trust" {
-                        option value="external" { "external: each skill needs a permit" }
-                        option value="trusted" selected[is_trusted] { "trusted: everybody may call it" }
+                        option value="external" { "external: each skill needs a policy" }
+                        option value="trusted" selected[is_trusted] { "trusted: all callers may call it" }
                     }
                 }
                 div.field {
-                    label.check { input type="checkbox" name="allow" value="yes" checked[wanted.allow]; "Write a policy that lets everybody call it" }
+                    label.check { input type="checkbox" name="allow" value="yes" checked[new_agent.allow]; "Create a policy that allows all callers" }
                 }
-                details data-key="more" open[wanted.card_path.is_some() || wanted.secret.is_some()] {
-                    summary { "More" }
+                details data-key="more" open[new_agent.card_path.is_some() || new_agent.secret.is_some()] {
+                    summary { "More options" }
                     div.field {
                         label for="card-path" { "Card path" }
-                        input #card-path type="text" name="card_path" value=[wanted.card_path.as_ref()] spellcheck="false";
-                        p.hint { "Where its card is, when not at a well-known place." }
+                        input #card-path type="text" name="card_path" value=[new_agent.card_path.as_ref()] spellcheck="false";
+                        p.hint { "Path of the card, if it is not at a well-known path." }
                     }
                     div.field {
                         label for="secret" { "Secret" }
-                        input #secret type="text" name="secret" value=[wanted.secret.as_ref()] spellcheck="false" placeholder="store:NAME";
-                        p.hint { "Where the secret comes from that it is shown, never the secret: env:NAME, file:PATH or store:NAME." }
+                        input #secret type="text" name="secret" value=[new_agent.secret.as_ref()] spellcheck="false" placeholder="store:NAME";
+                        p.hint { "Source of the secret that is sent to the agent: env:NAME, file:PATH or store:NAME. Never enter the secret itself." }
                     }
                 }
-                div.actions { button.first type="submit" { "Register" } a.button href=(frame.to(HERE)) { "Cancel" } }
+                div.actions { button.first type="submit" { "Register" } a.button href=(frame.url(PAGE_PATH)) { "Cancel" } }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What waits for a person's word: what it is, who asks, and two buttons.
+//! Pages of approvals: pending calls with their decisions, and recent decisions.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,114 +11,114 @@ use rialto_model::{
 };
 
 use super::{
-    layout::{Frame, Page},
-    visit::{Visit, base_of, encoded},
+    layout::{PageContent, PageFrame},
+    request::{PageRequest, encode_segment, project_path},
 };
-use crate::{admin::approvals, laid_out::pretty, text};
+use crate::{admin::approvals, pretty_json::pretty_json, text};
 
-const HERE: &str = "/approvals";
+const PAGE_PATH: &str = "/approvals";
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let found = approvals::list(&visit.console, &visit.caller).await?;
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    let found = approvals::list(&request.console, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.console.engine().now());
     let body = html! {
-        div.top { div { h1 { "Approvals" } p.sub { "What waits until somebody has said that it may be done" } } }
-        // What an agent asks in the middle of its work comes on record only when it is decided: that it is asked is a change.
+        div.top { div { h1 { "Approvals" } p.sub { "Pending approvals and recent decisions" } } }
+        // An approval that is requested during a task is recorded only when it is decided, so the list follows changes.
         div data-region="waiting" data-watch="approvals" {
             @if found.waiting.is_empty() {
                 div.panel.empty {
-                    h2 { "Nothing waits" }
-                    p { "Calls wait here where a policy says so: " code { "rialto policy add require-approval AGENT.SKILL" } ", or the form at "
-                        a href=(frame.to("/policies")) { "Policies" } "." }
+                    h2 { "No pending approvals" }
+                    p { "Calls wait here if a policy requires approval. Create one with " code { "rialto policy add require-approval AGENT.SKILL" } ", or with the form at "
+                        a href=(frame.url("/policies")) { "Policies" } "." }
                 }
             }
-            @for approval in &found.waiting { (ask(&frame, approval, now)) }
+            @for approval in &found.waiting { (approval_panel(&frame, approval, now)) }
         }
         section.panel.flush data-region="decided" {
             @if found.decided.is_empty() {
-                div.empty { p { "Nothing was decided yet. Who decided what and why stands here, and in the audit trail." } }
-            } @else { (decided(&found.decided, now)) }
+                div.empty { p { "No decisions yet. Decisions are listed here and in the audit log." } }
+            } @else { (decision_table(&found.decided, now)) }
         }
     };
     let live = Some(format!("{}{API}/events", frame.base));
-    Ok(frame.page(&Page { title: "Approvals", at: HERE, live, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent { title: "Approvals", at: PAGE_PATH, live, is_over: false, body }))
 }
 
-pub(super) async fn approve(visit: Visit) -> Result<Response, Failure> {
-    decide(&visit, true).await
+pub(super) async fn approve(request: PageRequest) -> Result<Response, Failure> {
+    decide(&request, true).await
 }
 
-pub(super) async fn deny(visit: Visit) -> Result<Response, Failure> {
-    decide(&visit, false).await
+pub(super) async fn deny(request: PageRequest) -> Result<Response, Failure> {
+    decide(&request, false).await
 }
 
-async fn decide(visit: &Visit, approved: bool) -> Result<Response, Failure> {
-    let reason = visit.field("reason").map(str::trim).filter(|reason| !reason.is_empty());
+async fn decide(request: &PageRequest, approved: bool) -> Result<Response, Failure> {
+    let reason = request.field("reason").map(str::trim).filter(|reason| !reason.is_empty());
     let reason = reason.map(str::to_owned);
-    approvals::decide(&visit.console, &visit.caller, visit.part("id"), approved, reason).await?;
-    Ok(visit.back(HERE, if approved { "allowed" } else { "denied" }))
+    approvals::decide(&request.console, &request.caller, request.path_param("id"), approved, reason).await?;
+    Ok(request.redirect_back(PAGE_PATH, if approved { "allowed" } else { "denied" }))
 }
 
-/// One question, with its buttons.
-pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup {
-    let at = format!("{HERE}/{}", encoded(approval.id.as_str()));
+/// Panel of a pending approval, with the form to decide.
+pub(super) fn approval_panel(frame: &PageFrame, approval: &Approval, now: Timestamp) -> Markup {
+    let at = format!("{PAGE_PATH}/{}", encode_segment(approval.id.as_str()));
     let reason = format!("reason-{}", approval.id);
     html! {
         section.panel.ask {
             div.top {
-                h2 { (text::line(&approval.tool, 120)) }
-                span.state.warn { "waits, expires " (text::ahead_of(approval.expires_at, now)) }
+                h2 { (text::render_line(&approval.tool, 120)) }
+                span.state.warn { "pending, expires " (text::time_until(approval.expires_at, now)) }
             }
-            (wanted(approval))
+            (subject(approval))
             dl.facts {
-                dt { "Asked by" } dd { (text::line(approval.caller.as_str(), 80)) ", " (text::moment(approval.asked_at, now)) }
-                @if !approval.by.is_empty() { dt { "To be decided by" } dd { (text::line(&approval.by.join(" and by "), 300)) } }
-                @if !approval.policies.is_empty() { dt { "Because of" } dd { (text::line(&approval.policies.join(", "), 300)) } }
-                dt { "Task" } dd { (task(approval)) }
+                dt { "Requested by" } dd { (text::render_line(approval.caller.as_str(), 80)) ", " (text::time_ago(approval.asked_at, now)) }
+                @if !approval.by.is_empty() { dt { "Approver" } dd { (text::render_line(&approval.by.join(" and by "), 300)) } }
+                @if !approval.policies.is_empty() { dt { "Policy" } dd { (text::render_line(&approval.policies.join(", "), 300)) } }
+                dt { "Task" } dd { (task_link(approval)) }
             }
-            form method="post" action=(frame.to(&format!("{at}/approve"))) {
-                (frame.proof())
+            form method="post" action=(frame.url(&format!("{at}/approve"))) {
+                (frame.csrf_field())
                 div.field {
-                    label for=(reason) { "Reason " span.muted { "(kept on record)" } }
+                    label for=(reason) { "Reason " span.muted { "(stored in the audit log)" } }
                     input type="text" id=(reason) name="reason" autocomplete="off";
                 }
                 div.actions {
                     button.first type="submit" { "Approve" }
-                    button.danger type="submit" formaction=(frame.to(&format!("{at}/deny"))) { "Deny" }
+                    button.danger type="submit" formaction=(frame.url(&format!("{at}/deny"))) { "Deny" }
                 }
             }
         }
     }
 }
 
-/// What is to be done: the words of a step that asks, with what it shows; else the arguments of a call.
-fn wanted(approval: &Approval) -> Markup {
+/// Subject of an approval: the question and details of a workflow step, or the arguments of a call.
+fn subject(approval: &Approval) -> Markup {
     let args = approval.args.value();
     let question = args["question"].as_str().filter(|_| approval.waits == Waits::Work);
     let details =
         if question.is_some() { args.get("details").map(Json::of) } else { Some(approval.args.clone()) };
     html! {
-        @if let Some(question) = question { p { (text::block(question, 4_000)) } }
-        @if let Some(details) = details { pre tabindex="0" { code { (pretty(&details)) } } }
+        @if let Some(question) = question { p { (text::render_block(question, 4_000)) } }
+        @if let Some(details) = details { pre tabindex="0" { code { (pretty_json(&details)) } } }
     }
 }
 
-fn decided(approvals: &[Approval], now: Timestamp) -> Markup {
+fn decision_table(approvals: &[Approval], now: Timestamp) -> Markup {
     html! {
         table.cards {
-            caption { "Decided lately" }
-            thead { tr { th { "What" } th { "Decision" } th { "By" } th { "Why" } th { "Asked by" } th { "When" } th { "Task" } } }
+            caption { "Recent decisions" }
+            thead { tr { th { "Call" } th { "Decision" } th { "Decided by" } th { "Reason" } th { "Requested by" } th { "Time" } th { "Task" } } }
             tbody {
                 @for approval in approvals {
                     @let decision = approval.decided.as_ref();
                     tr {
-                        td { (text::line(&approval.tool, 80)) }
-                        td data-label="Decision" { (state(approval)) }
-                        td data-label="By" { (text::line(decision.map_or("", |decided| decided.by.as_str()), 60)) }
-                        td data-label="Why" { (text::line(decision.and_then(|decided| decided.reason.as_deref()).unwrap_or_default(), 200)) }
-                        td data-label="Asked by" { (text::line(approval.caller.as_str(), 60)) }
-                        td data-label="When" { (text::moment(decision.map_or(approval.asked_at, |decided| decided.at), now)) }
-                        td data-label="Task" { (task(approval)) }
+                        td { (text::render_line(&approval.tool, 80)) }
+                        td data-label="Decision" { (state_badge(approval)) }
+                        td data-label="Decided by" { (text::render_line(decision.map_or("", |decided| decided.by.as_str()), 60)) }
+                        td data-label="Reason" { (text::render_line(decision.and_then(|decided| decided.reason.as_deref()).unwrap_or_default(), 200)) }
+                        td data-label="Requested by" { (text::render_line(approval.caller.as_str(), 60)) }
+                        td data-label="Time" { (text::time_ago(decision.map_or(approval.asked_at, |decided| decided.at), now)) }
+                        td data-label="Task" { (task_link(approval)) }
                     }
                 }
             }
@@ -126,7 +126,7 @@ fn decided(approvals: &[Approval], now: Timestamp) -> Markup {
     }
 }
 
-fn state(approval: &Approval) -> Markup {
+fn state_badge(approval: &Approval) -> Markup {
     let tone = match &approval.decided {
         Some(decided) if decided.approved => "good",
         Some(_) => "bad",
@@ -135,8 +135,8 @@ fn state(approval: &Approval) -> Markup {
     html! { span class=(format!("state {tone}")) { (approval.state()) } }
 }
 
-/// The task that waits, in its own project.
-fn task(approval: &Approval) -> Markup {
-    let (base, id) = (base_of(&approval.scope), encoded(approval.task.as_str()));
-    html! { a href=(format!("{base}/factory/tasks/{id}")) { code { (text::cut(approval.task.as_str(), 48).0) } } }
+/// Link to the task of an approval, in the project of the task.
+fn task_link(approval: &Approval) -> Markup {
+    let (base, id) = (project_path(&approval.scope), encode_segment(approval.task.as_str()));
+    html! { a href=(format!("{base}/factory/tasks/{id}")) { code { (text::truncate(approval.task.as_str(), 48).0) } } }
 }

@@ -1,4 +1,4 @@
-//! What was done, by whom, and whether the record of it is whole.
+//! Pages of the audit log: search and verification.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,129 +11,136 @@ use rialto_model::{
 };
 
 use super::{
-    layout::{self, Frame, Page},
-    visit::{Visit, encoded},
+    layout::{self, PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
 };
 use crate::{
     admin::{
-        audit::{self, Filter, ended},
-        verifying::{self, Verification},
+        audit::{self, AuditQuery, outcome_word},
+        verify_job::{self, VerifyJob},
     },
-    laid_out::pretty,
+    pretty_json::pretty_json,
     text,
 };
 
-const HERE: &str = "/audit";
+const PAGE_PATH: &str = "/audit";
 
-/// Where it is shown how far the trail is compared.
-const VERIFY: &str = "/audit/verify";
+/// Path of the page with the progress of a verification.
+const VERIFY_PATH: &str = "/audit/verify";
 
-pub(super) async fn verify(visit: Visit) -> Result<Response, Failure> {
-    verifying::begin(&visit.console, &visit.caller).await?;
-    Ok(visit.go(VERIFY, ""))
+pub(super) async fn verify(request: PageRequest) -> Result<Response, Failure> {
+    verify_job::start(&request.console, &request.caller).await?;
+    Ok(request.redirect(VERIFY_PATH, ""))
 }
 
-/// How far the trail is compared, and what came of it.
-pub(super) async fn progress(visit: Visit) -> Result<Response, Failure> {
-    let last = verifying::last(&visit.console, &visit.caller).await?;
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
-    let is_over = last.as_ref().is_none_or(|last| last.verdict().is_some());
+/// Page with the progress and the result of the last verification.
+pub(super) async fn progress(request: PageRequest) -> Result<Response, Failure> {
+    let job = verify_job::latest(&request.console, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.console.engine().now());
+    let is_over = job.as_ref().is_none_or(|job| job.verdict().is_some());
     let body = html! {
-        div.top { div { h1 { "Verifying the trail" } p.sub { "It goes on whether you stay here or not" } } }
+        div.top { div { h1 { "Audit log verification" } p.sub { "Runs in the background" } } }
         div data-region="progress" data-often="1000" aria-live="polite" {
-            @match &last {
-                None => div.panel.empty { p { "The trail was not compared with its seals since the server started." } },
-                Some(last) => (how_far(last, now)),
+            @match &job {
+                None => div.panel.empty { p { "The audit log was not verified since the server started. Start a verification below." } },
+                Some(job) => (verify_progress(job, now)),
             }
         }
         div.actions data-region="actions" {
-            a.button href=(frame.to(HERE)) { "Audit" }
-            @if is_over { (verify_form(&frame)) } @else { a.button href=(frame.to(VERIFY)) { "Look again" } }
+            a.button href=(frame.url(PAGE_PATH)) { "Audit log" }
+            @if is_over { (verify_form(&frame)) } @else { a.button href=(frame.url(VERIFY_PATH)) { "Reload" } }
         }
     };
-    Ok(frame.page(&Page { title: "Verifying the trail", at: HERE, live: None, is_over, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Audit log verification",
+        at: PAGE_PATH,
+        live: None,
+        is_over,
+        body,
+    }))
 }
 
-fn how_far(last: &Verification, now: Timestamp) -> Markup {
-    // Records may have come on before it was begun in earnest.
-    let (reached, end) = (last.reached(), last.end.max(last.reached()).max(1));
+fn verify_progress(job: &VerifyJob, now: Timestamp) -> Markup {
+    // Records may be added between the request and the start of the verification.
+    let (reached, end) = (job.reached(), job.end.max(job.reached()).max(1));
     html! {
-        @match last.verdict() {
+        @match job.verdict() {
             None => section.panel {
                 label for="far" { "Record " (reached) " of " (end) }
                 progress #far max=(end) value=(reached) {}
-                p { "Each record is compared with its seal; begun " (text::moment(last.begun, now)) "." }
+                p { "Each record is compared with its seal; started " (text::time_ago(job.started_at, now)) "." }
             },
-            Some(Ok(Verdict::Sound { records, last: at, seal })) => div.said.good role="status" {
-                p { (records) " records, all as they were written when it was begun " (text::moment(last.begun, now)) "." }
-                p { "The seal of record " (at) ", to be kept elsewhere and compared later:" }
+            Some(Ok(Verdict::Sound { records, last: at, seal })) => div.notice.good role="status" {
+                p { (records) " records, all valid; verification started " (text::time_ago(job.started_at, now)) "." }
+                p { "Seal of record " (at) ". Store it elsewhere to compare it later:" }
                 pre tabindex="0" { code { (seal) } }
             },
-            Some(Ok(Verdict::Broken { record, why })) => div.said.bad role="alert" {
-                p { "The trail is not as it was written: " (text::line(why, 300)) "; compare record " (record) " with a backup." }
+            Some(Ok(Verdict::Broken { record, why })) => div.notice.bad role="alert" {
+                p { "The audit log was changed: " (text::render_line(why, 300)) ". Compare record " (record) " with a backup." }
             },
-            Some(Err(failure)) => (layout::refused(Some(failure))),
+            Some(Err(failure)) => (layout::error_message(Some(failure))),
         }
     }
 }
 
-fn verify_form(frame: &Frame) -> Markup {
-    html! { form.inline method="post" action=(frame.to(VERIFY)) { (frame.proof()) button type="submit" { "Verify the trail" } } }
+fn verify_form(frame: &PageFrame) -> Markup {
+    html! { form.inline method="post" action=(frame.url(VERIFY_PATH)) { (frame.csrf_field()) button type="submit" { "Verify audit log" } } }
 }
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let cursor = visit.query("cursor").and_then(|cursor| cursor.parse().ok());
-    let filter = Filter { cursor, ..Filter::read(|name| visit.query(name)) };
-    let frame = visit.frame();
-    let (page, trouble) = match audit::search(&visit.console, &visit.caller, &filter).await {
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    let cursor = request.query("cursor").and_then(|cursor| cursor.parse().ok());
+    let filter = AuditQuery { cursor, ..AuditQuery::from_params(|name| request.query(name)) };
+    let frame = request.frame();
+    let (page, failure) = match audit::search(&request.console, &request.caller, &filter).await {
         Ok(page) => (page, None),
         Err(failure) if failure.kind == Kind::Invalid => {
-            (audit::Page { records: Vec::new(), next: None }, Some(failure))
+            (audit::AuditResults { records: Vec::new(), next: None }, Some(failure))
         }
         Err(failure) => return Err(failure),
     };
-    let is_filtered = filter.cursor.is_some() || Filter::NAMES.iter().any(|name| visit.query(name).is_some());
+    let is_filtered =
+        filter.cursor.is_some() || AuditQuery::NAMES.iter().any(|name| request.query(name).is_some());
     let body = html! {
         div.top {
-            div { h1 { "Audit" } p.sub { "Every call and every administrative operation, sealed so that a change shows" } }
+            div { h1 { "Audit log" } p.sub { "Calls and administrative operations, sealed against changes" } }
             div.actions { (verify_form(&frame)) }
         }
         (filters(&frame, &filter))
         div data-region="records" {
-            (layout::refused(trouble.as_ref()))
+            (layout::error_message(failure.as_ref()))
             div.panel.flush {
-                @if page.records.is_empty() { (nothing(&frame, is_filtered)) } @else { (table(&frame, &page.records)) }
+                @if page.records.is_empty() { (empty_list(&frame, is_filtered)) } @else { (table(&frame, &page.records)) }
                 div.pages {
-                    span data-count { (text::count(page.records.len(), "record", "records")) " on this page" }
-                    @if let Some(next) = page.next { a.button rel="next" href=(frame.to(&link(&filter, next))) { "Older ones" } }
+                    span data-count { (text::count_noun(page.records.len(), "record", "records")) " on this page" }
+                    @if let Some(next) = page.next { a.button rel="next" href=(frame.url(&link(&filter, next))) { "Older" } }
                 }
             }
         }
     };
     let live = filter.cursor.is_none().then(|| format!("{}{API}/events", frame.base));
-    Ok(frame.page(&Page { title: "Audit", at: HERE, live, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent { title: "Audit log", at: PAGE_PATH, live, is_over: false, body }))
 }
 
-fn nothing(frame: &Frame, is_filtered: bool) -> Markup {
+fn empty_list(frame: &PageFrame, is_filtered: bool) -> Markup {
     html! {
         div.empty {
-            @if is_filtered { p { "No record fits. " a href=(frame.to(HERE)) { "Show the newest" } } } @else {
-                h2 { "Nothing is on record yet" }
-                p { "Every call is written down here, before and after. Call a skill of an " a href=(frame.to("/agents")) { "agent" } ", and it stands here at once." }
+            @if is_filtered { p { "No records match. " a href=(frame.url(PAGE_PATH)) { "Show all" } } } @else {
+                h2 { "No records yet" }
+                p { "Every call is recorded when it starts and when it ends. Call a skill of an " a href=(frame.url("/agents")) { "agent" } " to see its records." }
             }
         }
     }
 }
 
-fn filters(frame: &Frame, filter: &Filter) -> Markup {
+fn filters(frame: &PageFrame, filter: &AuditQuery) -> Markup {
     let fields = [
         ("caller", "Caller", filter.caller.as_deref()),
         ("agent", "Agent", filter.agent.as_deref()),
         ("task", "Task", filter.task.as_deref()),
-        ("since", "Since: 2h, or a time", filter.since.as_deref()),
+        ("since", "Since (2h or a time)", filter.since.as_deref()),
     ];
     html! {
-        form.filters method="get" action=(frame.to(HERE)) data-filter role="search" {
+        form.filters method="get" action=(frame.url(PAGE_PATH)) data-filter role="search" {
             @for (name, label, value) in fields {
                 div {
                     label.vh for=(format!("find-{name}")) { (label) }
@@ -161,32 +168,32 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
     }
 }
 
-fn table(frame: &Frame, records: &[Audited]) -> Markup {
+fn table(frame: &PageFrame, records: &[Audited]) -> Markup {
     html! {
         table.cards {
             thead { tr { th.num { "Record" } th { "Time (UTC)" } th { "Phase" } th { "Skill" } th { "Caller" } th { "Outcome" } th { "Task" } } }
             tbody {
                 @for record in records {
                     @let event = &record.event;
-                    @let word = ended(event);
+                    @let word = outcome_word(event);
                     tr {
                         td.num data-label="Record" { (record.record) }
                         td.short data-label="Time" { (event.emitted_at.strftime("%F %T")) }
                         td.short data-label="Phase" { (event.phase.as_str()) }
                         td data-label="Skill" {
-                            (text::line(&event.verb.verb, 80))
-                            @if let Some(reason) = &event.context.reason { span.sub { (text::phrase(reason, 300)) } }
-                            @if let Some(error) = &event.error { span.sub { (text::phrase(&error.message, 300)) } }
+                            (text::render_line(&event.verb.verb, 80))
+                            @if let Some(reason) = &event.context.reason { span.sub { (text::render_message_line(reason, 300)) } }
+                            @if let Some(error) = &event.error { span.sub { (text::render_message_line(&error.message, 300)) } }
                             @if event.phase == Phase::Admin {
-                                details data-key=(format!("change-{}", record.record)) { summary.small.muted { "change" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
+                                details data-key=(format!("change-{}", record.record)) { summary.small.muted { "change" } pre tabindex="0" { code { (pretty_json(&event.verb.args)) } } }
                             }
                             @if event.phase == Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
-                                details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
+                                details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty_json(&event.verb.args)) } } }
                             }
                         }
-                        td.name data-label="Caller" { (text::line(&event.verb.caller, 40)) }
-                        td data-label="Outcome" { span class=(format!("state {}", tone(&word))) { (word) } }
-                        td.short data-label="Task" { @if !event.verb.task_id.is_empty() { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } } }
+                        td.name data-label="Caller" { (text::render_line(&event.verb.caller, 40)) }
+                        td data-label="Outcome" { span class=(format!("state {}", outcome_class(&word))) { (word) } }
+                        td.short data-label="Task" { @if !event.verb.task_id.is_empty() { a href=(frame.url(&format!("/tasks/{}", encode_segment(&event.verb.task_id)))) { (text::truncate(&event.verb.task_id, 18).0) } } }
                     }
                 }
             }
@@ -194,16 +201,16 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
     }
 }
 
-fn tone(word: &str) -> &'static str {
+fn outcome_class(word: &str) -> &'static str {
     match word {
         "completed" => "good",
-        "begun" => "live",
+        "started" => "live",
         "denied" => "warn",
         _ => "bad",
     }
 }
 
-fn link(filter: &Filter, next: u64) -> String {
+fn link(filter: &AuditQuery, next: u64) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     let next = next.to_string();
     let given = [
@@ -219,7 +226,7 @@ fn link(filter: &Filter, next: u64) -> String {
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
         query.append_pair(name, value);
     }
-    format!("{HERE}?{}", query.finish())
+    format!("{PAGE_PATH}?{}", query.finish())
 }
 
 #[cfg(test)]
@@ -227,9 +234,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_trail_shows_how_far_it_is() {
+    fn a_running_verification_shows_its_progress() {
         let now = Timestamp::UNIX_EPOCH;
-        let html = how_far(&Verification::new(now, 54_000), now).into_string();
+        let html = verify_progress(&VerifyJob::new(now, 54_000), now).into_string();
         assert!(html.contains("Record 0 of 54000"), "{html}");
         assert!(html.contains("<progress id=\"far\" max=\"54000\" value=\"0\">"), "{html}");
     }

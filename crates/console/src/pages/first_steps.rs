@@ -1,102 +1,108 @@
-//! First steps: what is still to be done here, and what to paste into clients.
+//! First steps on the overview page, and the configuration of clients.
 
 use maud::{Markup, html};
 use rialto_policy::Action;
 use serde_json::{Value, json};
 
 use super::{
-    layout::Frame,
-    visit::{Visit, encoded},
+    layout::PageFrame,
+    request::{PageRequest, encode_segment},
 };
 use crate::{admin::overview::Overview, text};
 
-/// What stands where a token belongs that we do not know.
+/// Placeholder for the token in a client configuration.
 const TOKEN: &str = "Bearer YOUR-TOKEN";
 
-/// How this server is reached, for whoever is to be told.
-struct Way {
+/// Address and authentication of this server, for the configuration of clients.
+struct ClientSetup {
     address: String,
-    /// How the command line is called at the server's machine.
+    /// Command line of the program on the server's machine.
     command: String,
     needs_token: bool,
 }
 
-pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
-    let way = Way::of(visit);
-    let missing = missing(visit);
+pub(super) fn panels(request: &PageRequest, frame: &PageFrame, seen: &Overview) -> Markup {
+    let setup = ClientSetup::new(request);
+    let missing = missing_permissions(request);
     let is_done = missing.is_empty() && seen.agents.all > 0 && seen.has_called;
     html! {
-        div data-region="steps" { @if !is_done { (steps(visit, frame, &way, seen, &missing)) } }
+        div data-region="steps" { @if !is_done { (steps(request, frame, &setup, seen, &missing)) } }
         section.panel {
             h2 { "Connect a client" }
-            (clients(visit, frame, &way))
+            (clients(request, frame, &setup))
         }
     }
 }
 
-/// What is to be done once, for as long as something of it is.
-fn steps(visit: &Visit, frame: &Frame, way: &Way, seen: &Overview, missing: &[Action]) -> Markup {
+/// Steps of the setup, shown until all are done.
+fn steps(
+    request: &PageRequest,
+    frame: &PageFrame,
+    setup: &ClientSetup,
+    seen: &Overview,
+    missing: &[Action],
+) -> Markup {
     html! {
         section.panel {
             h2 { "First steps" }
             ol.steps {
                 li {
-                    span { (mark(missing.is_empty())) " Let yourself administer from here" }
+                    span { (step_tag(missing.is_empty())) " Grant yourself administrative permissions" }
                     @if !missing.is_empty() {
-                        p { "At the server's machine; each line is a right of its own:" }
-                        (snippet(&rights(way, visit.caller.id.as_str(), missing)))
+                        p { "Run on the server's machine; each line grants one permission:" }
+                        (snippet(&permission_commands(setup, request.caller.id.as_str(), missing)))
                     }
                 }
                 li {
-                    span { (mark(seen.agents.all > 0)) " Register an agent" }
+                    span { (step_tag(seen.agents.all > 0)) " Register an agent" }
                     @if seen.agents.all == 0 {
-                        p { a href=(frame.to("/agents")) { "Do it here" } ", or at the server's machine:" }
-                        (snippet(&format!("{} agents add https://agents.example.com/reviewer --allow", way.command)))
+                        p { a href=(frame.url("/agents")) { "Register it here" } ", or on the server's machine:" }
+                        (snippet(&format!("{} agents add https://agents.example.com/reviewer --allow", setup.command)))
                     }
                 }
                 li {
-                    span { (mark(seen.has_called)) " Make a call" }
-                    @if !seen.has_called { (call(frame, way, seen)) }
+                    span { (step_tag(seen.has_called)) " Make a call" }
+                    @if !seen.has_called { (sample_call(frame, setup, seen)) }
                 }
             }
         }
     }
 }
 
-fn call(frame: &Frame, way: &Way, seen: &Overview) -> Markup {
+fn sample_call(frame: &PageFrame, setup: &ClientSetup, seen: &Overview) -> Markup {
     let Some((agent, called)) = &seen.sample else {
-        return html! { p.muted { "Each skill of an agent has a form on its page." } };
+        return html! { p.muted { "The page of an agent has a form for each of its skills." } };
     };
-    let header = if way.needs_token { " -H \"Authorization: Bearer $RIALTO_TOKEN\"" } else { "" };
+    let header = if setup.needs_token { " -H \"Authorization: Bearer $RIALTO_TOKEN\"" } else { "" };
     html! {
-        p { "Try a skill of " a href=(frame.to(&format!("/agents/{}", encoded(agent)))) { (text::line(agent, 60)) } ", or call it:" }
-        (snippet(&format!("curl{header} -d '{{}}' {}/call/{called}", way.address)))
+        p { "Try a skill of " a href=(frame.url(&format!("/agents/{}", encode_segment(agent)))) { (text::render_line(agent, 60)) } ", or call it:" }
+        (snippet(&format!("curl{header} -d '{{}}' {}/call/{called}", setup.address)))
     }
 }
 
-/// Each client, folded away but for the first.
-fn clients(visit: &Visit, frame: &Frame, way: &Way) -> Markup {
-    let (mcp, header) = (way.mcp(), way.header());
+/// Configuration of each client; the first one is open.
+fn clients(request: &PageRequest, frame: &PageFrame, setup: &ClientSetup) -> Markup {
+    let (mcp, header) = (setup.mcp(), setup.header());
     let known = [
         ("Claude Code", format!("claude mcp add --transport http rialto {mcp}{header}")),
         ("Gemini CLI", format!("gemini mcp add --transport http{header} rialto {mcp}")),
-        ("Codex, in ~/.codex/config.toml", way.codex()),
-        ("Cursor, in ~/.cursor/mcp.json", way.json("mcpServers")),
-        ("VS Code, in .vscode/mcp.json", way.json("servers")),
-        ("Any client with a configuration file", way.json("mcpServers")),
+        ("Codex, in ~/.codex/config.toml", setup.codex()),
+        ("Cursor, in ~/.cursor/mcp.json", setup.json("mcpServers")),
+        ("VS Code, in .vscode/mcp.json", setup.json("servers")),
+        ("Any client with a configuration file", setup.json("mcpServers")),
         (
             "On the same machine, without a server (stdio)",
             "rialto install claude-code   # or claude-desktop, gemini, codex, cursor, vscode".to_owned(),
         ),
-        ("From another A2A agent: the card is at", format!("{}/.well-known/agent-card.json", way.address)),
+        ("From another A2A agent: the card is at", format!("{}/.well-known/agent-card.json", setup.address)),
     ];
     html! {
-        @if way.needs_token {
+        @if setup.needs_token {
             p.muted {
-                @if visit.console.may(&visit.caller, Action::AdminTokens).is_ok() {
-                    "Each takes a token: " a href=(frame.to("/tokens")) { "make one" } ", and put it where it says so."
+                @if request.console.check_admin(&request.caller, Action::AdminTokens).is_ok() {
+                    "Each client needs a token: " a href=(frame.url("/tokens")) { "create one" } " and insert it into the configuration."
                 } @else {
-                    "Each takes a token, which " code { (way.command) " tokens create NAME" } " makes at the server's machine."
+                    "Each client needs a token. Create one on the server's machine: " code { (setup.command) " tokens create NAME" } "."
                 }
             }
         }
@@ -106,27 +112,27 @@ fn clients(visit: &Visit, frame: &Frame, way: &Way) -> Markup {
     }
 }
 
-/// What the caller may not administer so far.
-fn missing(visit: &Visit) -> Vec<Action> {
+/// Administrative actions that the caller is not allowed to perform.
+fn missing_permissions(request: &PageRequest) -> Vec<Action> {
     let all = Action::ALL.into_iter().filter(|action| action.is_admin());
-    all.filter(|action| visit.console.may(&visit.caller, *action).is_err()).collect()
+    all.filter(|action| request.console.check_admin(&request.caller, *action).is_err()).collect()
 }
 
-fn rights(way: &Way, who: &str, missing: &[Action]) -> String {
+fn permission_commands(setup: &ClientSetup, who: &str, missing: &[Action]) -> String {
     let line = |action: &Action| {
-        format!("{} policy add allow-admin {} --caller {who}", way.command, action.as_str())
+        format!("{} policy add allow-admin {} --caller {who}", setup.command, action.as_str())
     };
     missing.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-// === impl Way ===
+// === impl ClientSetup ===
 
-impl Way {
-    fn of(visit: &Visit) -> Self {
-        let parts = visit.console.parts();
+impl ClientSetup {
+    fn new(request: &PageRequest) -> Self {
+        let parts = request.console.deps();
         Self {
-            address: parts.site.url_for(&visit.uri, &visit.headers, &visit.caller.scope),
-            command: visit.console.office().command(),
+            address: parts.site.address(&request.uri, &request.headers, &request.caller.scope),
+            command: request.console.host().cli_command(),
             needs_token: parts.needs_token,
         }
     }
@@ -135,7 +141,7 @@ impl Way {
         format!("{}/mcp", self.address)
     }
 
-    /// What a command line says of the token, which it takes from the environment.
+    /// Command line option for the token, which is read from the environment.
     fn header(&self) -> &'static str {
         if self.needs_token { " --header \"Authorization: Bearer $RIALTO_TOKEN\"" } else { "" }
     }
@@ -155,14 +161,14 @@ impl Way {
     }
 }
 
-fn mark(is_done: bool) -> Markup {
+fn step_tag(is_done: bool) -> Markup {
     html! { @if is_done { span.tag.good { "done" } } @else { span.tag.warn { "to do" } } }
 }
 
 fn snippet(text: &str) -> Markup {
     html! {
         div.copy {
-            pre tabindex="0" { code { (text::visible(text, true)) } }
+            pre tabindex="0" { code { (text::escape_invisible(text, true)) } }
             button.needs-script type="button" data-copy { "Copy" }
         }
     }

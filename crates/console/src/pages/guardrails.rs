@@ -1,125 +1,133 @@
-//! A bench to try guardrails on.
+//! Page of guardrails: a test on a text, and the active guardrails.
 
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_guard::{
-    config::{CheckAction as Then, CheckDirection},
-    scoped_rules::{GuardrailScope, ScopedGuardrail},
+    config::{Action as GuardAction, Target},
+    setting::{Placed, Whose},
 };
 use rialto_model::{failure::Failure, json::Json};
 use serde::Serialize;
 
 use super::{
-    layout::{self, Page},
-    visit::Visit,
+    layout::{self, PageContent},
+    request::PageRequest,
 };
 use crate::{
-    admin::guardrails::{self, Asked, CHECKS, Tried},
+    admin::guardrails::{self, CHECKS, GuardrailTestOutcome, GuardrailTestRequest},
     text,
 };
 
-const HERE: &str = "/guardrails";
+const PAGE_PATH: &str = "/guardrails";
 
-/// So many findings are listed.
-const LISTED: usize = 100;
+/// Maximum number of listed findings.
+const MAX_FINDINGS: usize = 100;
 
-/// What is in the form.
+/// Fields of the form.
 #[derive(Clone, Default)]
-struct Given {
+struct GuardrailForm {
     text: String,
     checks: Vec<String>,
     skill: String,
 }
 
-pub(super) async fn bench(visit: Visit) -> Result<Response, Failure> {
-    show(&visit, StatusCode::OK, &Given::default(), &html! {}).await
+pub(super) async fn show_form(request: PageRequest) -> Result<Response, Failure> {
+    show(&request, StatusCode::OK, &GuardrailForm::default(), &html! {}).await
 }
 
-pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
-    let given = Given {
-        text: visit.field("text").unwrap_or_default().to_owned(),
-        checks: visit.fields("check"),
-        skill: visit.field("skill").unwrap_or_default().to_owned(),
+pub(super) async fn test(request: PageRequest) -> Result<Response, Failure> {
+    let form = GuardrailForm {
+        text: request.field("text").unwrap_or_default().to_owned(),
+        checks: request.fields("check"),
+        skill: request.field("skill").unwrap_or_default().to_owned(),
     };
-    match guardrails::test(&visit.console, &visit.caller, given.asked()).await {
-        Ok(tried) => show(&visit, StatusCode::OK, &given, &answered(&tried)).await,
+    match guardrails::test(&request.console, &request.caller, form.test_request()).await {
+        Ok(outcome) => show(&request, StatusCode::OK, &form, &result(&outcome)).await,
         Err(failure) => {
-            let said = layout::refused(Some(&failure));
-            show(&visit, StatusCode::UNPROCESSABLE_ENTITY, &given, &said).await
+            let message = layout::error_message(Some(&failure));
+            show(&request, StatusCode::UNPROCESSABLE_ENTITY, &form, &message).await
         }
     }
 }
 
-// === impl Given ===
+// === impl GuardrailForm ===
 
-impl Given {
-    /// Checks that are picked replace what they find; those in force do what they do.
-    fn asked(&self) -> Asked {
+impl GuardrailForm {
+    /// Test of the selected checks, which redact their findings, or else of the active guardrails.
+    fn test_request(&self) -> GuardrailTestRequest {
         let is_picked = !self.checks.is_empty();
-        Asked {
+        GuardrailTestRequest {
             checks: is_picked.then(|| self.checks.clone()),
-            action: is_picked.then_some(Then::Redact),
+            action: is_picked.then_some(GuardAction::Redact),
             skill: Some(self.skill.clone()).filter(|skill| !skill.trim().is_empty()),
-            target: CheckDirection::Both,
-            ..Asked::text(self.text.clone())
+            target: Target::Both,
+            ..GuardrailTestRequest::from_text(self.text.clone())
         }
     }
 }
 
-async fn show(visit: &Visit, status: StatusCode, asked: &Given, said: &Markup) -> Result<Response, Failure> {
-    let in_force = guardrails::show(&visit.console, &visit.caller).await?.enabled();
-    let frame = visit.frame();
-    let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
+async fn show(
+    request: &PageRequest,
+    status: StatusCode,
+    form: &GuardrailForm,
+    result: &Markup,
+) -> Result<Response, Failure> {
+    let in_force = guardrails::show(&request.console, &request.caller).await?.placed();
+    let frame = request.frame();
+    let is_set = |name: &str| form.checks.iter().any(|check| check == name);
     let body = html! {
-        div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text" } } }
-        form.panel method="post" action=(frame.to(HERE)) {
-            (frame.proof())
+        div.top { div { h1 { "Guardrails" } p.sub { "Test guardrails on a text" } } }
+        form.panel method="post" action=(frame.url(PAGE_PATH)) {
+            (frame.csrf_field())
             div.field {
                 label for="guarded" { "Text, or arguments as JSON" }
-                textarea #guarded name="text" spellcheck="false" placeholder="Call Ann at +49 151 23456789" { "\n" (asked.text) }
-                p.hint { "It is looked through here, sent nowhere and not kept." }
+                textarea #guarded name="text" spellcheck="false" placeholder="Call Ann at +49 151 23456789" { "\n" (form.text) }
+                p.hint { "The text is checked on this server, and neither sent nor stored." }
             }
             div.field {
-                label for="skill" { "On the way to" }
-                input #skill type="text" name="skill" value=(asked.skill) autocomplete="off" placeholder="agent.skill";
-                p.hint { "The guardrails in force there are asked. Pick checks to try those instead, whatever is in force:" }
+                label for="skill" { "Skill" }
+                input #skill type="text" name="skill" value=(form.skill) autocomplete="off" placeholder="agent.skill";
+                p.hint { "Its active guardrails are tested. Select checks to test those instead:" }
             }
             div.filters {
                 @for (name, does) in CHECKS { label.check { input type="checkbox" name="check" value=(name) checked[is_set(name)]; (does) } }
-                button.first type="submit" { "Look through it" }
+                button.first type="submit" { "Test" }
             }
         }
-        div data-region="findings" aria-live="polite" { (said) }
-        (placed(&in_force))
+        div data-region="findings" aria-live="polite" { (result) }
+        (active_table(&in_force))
     };
-    Ok(frame.answer(status, &Page { title: "Guardrails", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond(
+        status,
+        &PageContent { title: "Guardrails", at: PAGE_PATH, live: None, is_over: false, body },
+    ))
 }
 
-/// Those in force, as the configuration says.
-fn placed(all: &[ScopedGuardrail]) -> Markup {
-    let whose = |placed: &ScopedGuardrail| match &placed.scope {
-        GuardrailScope::All => "everybody".to_owned(),
-        GuardrailScope::Org(org) => format!("the org {org}"),
-        GuardrailScope::Skill(skill) => skill.clone(),
-        GuardrailScope::Agent(agent) => format!("all skills of {agent}"),
+/// Table of the active guardrails.
+fn active_table(all: &[Placed]) -> Markup {
+    let whose = |placed: &Placed| match &placed.whose {
+        Whose::All => "all callers".to_owned(),
+        Whose::Org(org) => format!("the org {org}"),
+        Whose::Skill(skill) => skill.clone(),
+        Whose::Agent(agent) => format!("all skills of {agent}"),
     };
     html! {
         div.panel.flush {
             @if all.is_empty() {
                 div.empty {
-                    h2 { "No guardrails are in force" }
-                    p { "Nothing that is said is looked through. They are set in the section " code { "[guardrails]" } " of the configuration, and count as soon as it is saved." }
+                    h2 { "No active guardrails" }
+                    p { "Messages are not checked. Configure guardrails in the section " code { "[guardrails]" } " of rialto.toml; changes take effect when the file is saved." }
                 }
             } @else {
                 table.cards {
-                    caption { "In force" }
-                    thead { tr { th { "For" } th { "Looks for" } th { "Then" } } }
+                    caption { "Active guardrails" }
+                    thead { tr { th { "Scope" } th { "Checks" } th { "Action" } } }
                     tbody { @for placed in all {
                         tr {
-                            td { (text::line(&whose(placed), 120)) }
-                            td data-label="Looks for" { @for check in &placed.guardrail.checks { span.tag { (text::line(&word(check, "type"), 60)) } " " } }
-                            td data-label="Then" { (word(&placed.guardrail.action, "")) }
+                            td { (text::render_line(&whose(placed), 120)) }
+                            td data-label="Checks" { @for check in &placed.guardrail.checks { span.tag { (text::render_line(&config_word(check, "type"), 60)) } " " } }
+                            td data-label="Action" { (config_word(&placed.guardrail.action, "")) }
                         }
                     } }
                 }
@@ -128,29 +136,29 @@ fn placed(all: &[ScopedGuardrail]) -> Markup {
     }
 }
 
-/// What something is called in the configuration: itself, or a member of it.
-fn word<T: Serialize>(value: &T, member: &str) -> String {
+/// Word for a value in the configuration, or for one of its members.
+fn config_word<T: Serialize>(value: &T, member: &str) -> String {
     let value = Json::of(value).value();
     let found = if member.is_empty() { &value } else { &value[member] };
     found.as_str().unwrap_or_default().to_owned()
 }
 
-fn answered(tried: &Tried) -> Markup {
-    let found = &tried.findings.found;
+fn result(outcome: &GuardrailTestOutcome) -> Markup {
+    let found = &outcome.findings.found;
     html! {
         @if found.is_empty() {
-            div.said.good tabindex="-1" { p { "Nothing was found: it would pass." } }
+            div.notice.good tabindex="-1" { p { "No findings: the text would pass." } }
         } @else {
-            div.said.warn tabindex="-1" { p { (text::count(found.len(), "thing was", "things were")) " found; the verdict is " b { (format!("{:?}", tried.findings.verdict()).to_lowercase()) } "." } }
-            section.panel { h2 { "What is left" } pre tabindex="0" { code { (text::visible(&text::cut(&tried.left, 20_000).0, true)) } } }
+            div.notice.warn tabindex="-1" { p { (text::count_noun(found.len(), "finding", "findings")) "; verdict: " b { (format!("{:?}", outcome.findings.verdict()).to_lowercase()) } "." } }
+            section.panel { h2 { "Redacted text" } pre tabindex="0" { code { (text::escape_invisible(&text::truncate(&outcome.redacted, 20_000).0, true)) } } }
             div.panel.flush {
                 table.cards {
                     thead { tr { th { "Check" } th { "Kind" } th { "Bytes" } } }
-                    tbody { @for finding in found.iter().take(LISTED) {
+                    tbody { @for finding in found.iter().take(MAX_FINDINGS) {
                         tr {
                             td { (finding.check) }
-                            td data-label="Kind" { (text::line(&finding.kind, 80)) }
-                            td data-label="Bytes" { @match &finding.at { Some(at) => { (at.start) " to " (at.end) } None => "all of it" } }
+                            td data-label="Kind" { (text::render_line(&finding.kind, 80)) }
+                            td data-label="Bytes" { @match &finding.at { Some(at) => { (at.start) " to " (at.end) } None => "all" } }
                         }
                     } }
                 }

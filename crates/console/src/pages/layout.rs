@@ -1,4 +1,4 @@
-//! What every page has: head, menu, messages, and the headers that keep it to itself.
+//! Layout of all pages: head, menu, notices, errors and security headers.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -10,18 +10,18 @@ use rialto_model::{
     ids::Scope,
 };
 
-use crate::{admin::approvals::COUNTED, assets, text};
+use crate::{admin::approvals::MAX_COUNTED, assets, text};
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 20 20'%3E%3Cpath d='M1 15c0-8 4-11 9-11s9 3 9 11h-4c0-5-2-7-5-7s-5 2-5 7z' fill='%232352c8'/%3E%3C/svg%3E";
 
-const MARK: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1 15c0-8 4-11 9-11s9 3 9 11h-4c0-5-2-7-5-7s-5 2-5 7z" fill="currentColor"/></svg>"#;
+const LOGO: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1 15c0-8 4-11 9-11s9 3 9 11h-4c0-5-2-7-5-7s-5 2-5 7z" fill="currentColor"/></svg>"#;
 
-/// The entry of the menu that says how much waits.
+/// Menu entry with the number of pending approvals.
 const APPROVALS: &str = "/approvals";
 
-/// The menu: where it leads, what it is called, and its key.
+/// Menu entries: path, label and keyboard shortcut.
 const MENU: [(&str, &str, &str); 11] = [
     ("", "Overview", "o"),
     ("/agents", "Agents", "a"),
@@ -33,46 +33,46 @@ const MENU: [(&str, &str, &str); 11] = [
     ("/policies", "Policies", "p"),
     ("/guardrails", "Guardrails", "n"),
     ("/tokens", "Tokens", "k"),
-    ("/audit", "Audit", "u"),
+    ("/audit", "Audit log", "u"),
 ];
 
-/// Light or dark.
+/// Color theme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     Light,
     Dark,
 }
 
-/// What stands around every page.
-pub(crate) struct Frame {
+/// Frame of a page: project, caller, session and menu state.
+pub(crate) struct PageFrame {
     pub(crate) base: String,
     pub(crate) scope: Scope,
-    pub(crate) who: String,
+    pub(crate) caller_name: String,
     pub(crate) csrf: String,
     pub(crate) is_signed_in: bool,
     pub(crate) theme: Option<Theme>,
-    /// What was just done.
+    /// Key of the notice to show.
     pub(crate) done: Option<String>,
-    /// Whether the policies in force are those that are kept.
-    pub(crate) is_sound: bool,
-    /// How much waits for the word of whoever looks.
+    /// Whether the saved policies are valid and active.
+    pub(crate) policies_are_valid: bool,
+    /// Number of approvals that the caller can decide.
     pub(crate) waiting: usize,
-    /// The entry of the menu that the address belongs to.
-    pub(crate) place: &'static str,
-    /// The page of ours that somebody came from.
+    /// Menu entry of the requested path.
+    pub(crate) menu_path: &'static str,
+    /// Console page that the request came from.
     pub(crate) back: Option<String>,
-    /// What time it is here: browsers' clocks differ.
+    /// Time of the server, because clocks of browsers differ.
     pub(crate) now: Timestamp,
 }
 
-/// One page.
-pub(crate) struct Page<'a> {
+/// Content of a page.
+pub(crate) struct PageContent<'a> {
     pub(crate) title: &'a str,
-    /// The entry of the menu that it belongs to.
+    /// Menu entry it belongs to.
     pub(crate) at: &'a str,
-    /// The events that have it look again.
+    /// Event stream that reloads it.
     pub(crate) live: Option<String>,
-    /// Whether nothing more will happen on it.
+    /// Whether its content is final.
     pub(crate) is_over: bool,
     pub(crate) body: Markup,
 }
@@ -88,25 +88,25 @@ impl Theme {
     }
 }
 
-// === impl Frame ===
+// === impl PageFrame ===
 
-impl Frame {
-    /// The address of a page of the project.
-    pub(crate) fn to(&self, path: &str) -> String {
+impl PageFrame {
+    /// URL of a page of the project.
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}/factory{path}", self.base)
     }
 
-    /// What every form has in it.
-    pub(crate) fn proof(&self) -> Markup {
+    /// Hidden field with the CSRF token, part of every form.
+    pub(crate) fn csrf_field(&self) -> Markup {
         html! { input type="hidden" name="csrf" value=(self.csrf); }
     }
 
-    /// A page with a good status.
-    pub(crate) fn page(&self, page: &Page<'_>) -> Response {
-        self.answer(StatusCode::OK, page)
+    /// Response with status 200.
+    pub(crate) fn respond_ok(&self, page: &PageContent<'_>) -> Response {
+        self.respond(StatusCode::OK, page)
     }
 
-    pub(crate) fn answer(&self, status: StatusCode, page: &Page<'_>) -> Response {
+    pub(crate) fn respond(&self, status: StatusCode, page: &PageContent<'_>) -> Response {
         let html = html! {
             (DOCTYPE)
             html lang="en" data-theme=[self.theme.map(Theme::as_str)] {
@@ -116,14 +116,14 @@ impl Frame {
                     div.shell {
                         (self.menu(page.at))
                         main #main tabindex="-1" data-live=[page.live.as_ref()] data-over[page.is_over] data-now=(self.now.as_second()) {
-                            @if !self.is_sound {
-                                p.said.bad role="alert" {
-                                    "The policies that are kept do not hold up, so those before stay in force. "
-                                    "Run " code { "rialto policy check" } " to see what is wrong."
+                            @if !self.policies_are_valid {
+                                p.notice.bad role="alert" {
+                                    "The saved policies are invalid, so the previous ones stay active. "
+                                    "Run " code { "rialto policy check" } " to see the errors."
                                 }
                             }
-                            @if let Some(said) = self.done.as_deref().and_then(told) {
-                                p.said.good role="status" tabindex="-1" { (said) }
+                            @if let Some(notice) = self.done.as_deref().and_then(notice_text) {
+                                p.notice.good role="status" tabindex="-1" { (notice) }
                             }
                             (page.body)
                         }
@@ -133,15 +133,16 @@ impl Frame {
                 }
             }
         };
-        respond(status, html)
+        html_response(status, html)
     }
 
-    /// How much waits, beside the entry of the menu.
+    /// Badge with the number of pending approvals, beside the menu entry.
     fn badge(&self) -> Markup {
-        let told = if self.waiting > COUNTED { format!("{COUNTED}+") } else { self.waiting.to_string() };
+        let count =
+            if self.waiting > MAX_COUNTED { format!("{MAX_COUNTED}+") } else { self.waiting.to_string() };
         html! {
             span data-region="badge" {
-                @if self.waiting > 0 { span.badge { (told) span.vh { " waiting" } } }
+                @if self.waiting > 0 { span.badge { (count) span.vh { " waiting" } } }
             }
         }
     }
@@ -149,12 +150,12 @@ impl Frame {
     fn menu(&self, at: &str) -> Markup {
         html! {
             nav.side aria-label="Console" {
-                a.brand href=(self.to("")) { (PreEscaped(MARK)) "Rialto" }
-                div.where { (text::line(&format!("{} / {}", self.scope.org, self.scope.project), 60)) }
+                a.brand href=(self.url("")) { (PreEscaped(LOGO)) "Rialto" }
+                div.where { (text::render_line(&format!("{} / {}", self.scope.org, self.scope.project), 60)) }
                 ul {
                     @for (path, name, key) in MENU {
                         li {
-                            a href=(self.to(path)) data-key=(key) aria-current=[(path == at).then_some("page")] {
+                            a href=(self.url(path)) data-key=(key) aria-current=[(path == at).then_some("page")] {
                                 (name)
                                 @if path == APPROVALS { (self.badge()) }
                             }
@@ -162,14 +163,14 @@ impl Frame {
                     }
                 }
                 div.foot {
-                    span.muted.small { "Signed in as " (text::line(&self.who, 40)) }
-                    form method="post" action=(self.to("/theme")) {
-                        (self.proof())
-                        button.quiet type="submit" data-theme-switch { "Light or dark" }
+                    span.muted.small { "Signed in as " (text::render_line(&self.caller_name, 40)) }
+                    form method="post" action=(self.url("/theme")) {
+                        (self.csrf_field())
+                        button.quiet type="submit" data-theme-switch { "Theme" }
                     }
                     @if self.is_signed_in {
-                        form method="post" action=(self.to("/sign-out")) data-plain {
-                            (self.proof())
+                        form method="post" action=(self.url("/sign-out")) data-plain {
+                            (self.csrf_field())
                             button.quiet type="submit" { "Sign out" }
                         }
                     }
@@ -179,47 +180,52 @@ impl Frame {
     }
 }
 
-/// A page that says what went wrong. Whoever did not come from one of ours is led to the first.
-pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
+/// Error page, with a link to the previous console page or the overview.
+pub(crate) fn error_page(frame: &PageFrame, failure: &Failure) -> Response {
     let heading = match failure.kind {
-        Kind::Denied => "You may not do that",
-        Kind::NotFound => "There is no such thing",
-        _ => "That did not work",
+        Kind::Denied => "Permission denied",
+        Kind::NotFound => "Not found",
+        _ => "Error",
     };
     let body = html! {
         div data-dialog-body {
             div.top { h1 { (heading) } }
-            div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
+            div.notice.bad role="alert" tabindex="-1" { (text::render_message(&failure.message, 2_000)) }
             div.actions {
-                a.button href=(frame.back.clone().unwrap_or_else(|| frame.to(""))) { "Back" }
-                @if failure.kind == Kind::Denied && frame.back.is_some() { a.button href=(frame.to("")) { "First steps" } }
+                a.button href=(frame.back.clone().unwrap_or_else(|| frame.url(""))) { "Back" }
+                @if failure.kind == Kind::Denied && frame.back.is_some() { a.button href=(frame.url("")) { "First steps" } }
             }
         }
     };
-    let page = Page { title: "Trouble", at: frame.place, live: None, is_over: false, body };
-    frame.answer(status::from_kind(failure.kind), &page)
+    let page = PageContent { title: "Error", at: frame.menu_path, live: None, is_over: false, body };
+    frame.respond(status::of(failure.kind), &page)
 }
 
-/// What is said in place about a form that was not taken.
-pub(crate) fn refused(failure: Option<&Failure>) -> Markup {
+/// Error message beside the form it is about.
+pub(crate) fn error_message(failure: Option<&Failure>) -> Markup {
     html! {
         @if let Some(failure) = failure {
-            div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
+            div.notice.bad role="alert" tabindex="-1" { (text::render_message(&failure.message, 2_000)) }
         }
     }
 }
 
-/// What is said where somebody may look but not do.
-pub(crate) fn barred(may: &Result<(), Failure>) -> Markup {
+/// Notice for a caller that can read a page, but not change anything.
+pub(crate) fn read_only_notice(may: &Result<(), Failure>) -> Markup {
     html! {
         @if let Err(failure) = may {
-            div.said.warn { p { "You can look, but not change anything here: " (text::phrase(&failure.message, 600)) } }
+            div.notice.warn { p { "You have read-only access to this page: " (text::render_message_line(&failure.message, 600)) } }
         }
     }
 }
 
-/// A page without a menu, for whoever is not in yet.
-pub(super) fn outside(theme: Option<Theme>, status: StatusCode, title: &str, body: &Markup) -> Response {
+/// Page without a menu, for browsers that are not signed in.
+pub(super) fn signed_out_page(
+    theme: Option<Theme>,
+    status: StatusCode,
+    title: &str,
+    body: &Markup,
+) -> Response {
     let html = html! {
         (DOCTYPE)
         html lang="en" data-theme=[theme.map(Theme::as_str)] {
@@ -227,11 +233,11 @@ pub(super) fn outside(theme: Option<Theme>, status: StatusCode, title: &str, bod
             body { main #main.narrow tabindex="-1" { (body) } div #aloud.vh aria-live="polite" {} }
         }
     };
-    respond(status, html)
+    html_response(status, html)
 }
 
-/// The entry of the menu that an address belongs to, which need not lead to a page.
-pub(super) fn place(path: &str) -> &'static str {
+/// Menu entry of a path, also if the path is no page.
+pub(super) fn menu_entry(path: &str) -> &'static str {
     let first = path.strip_prefix("/factory/").and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let first = match first {
         "register" | "refresh" => "agents",
@@ -243,11 +249,11 @@ pub(super) fn place(path: &str) -> &'static str {
     MENU.iter().find(|(path, ..)| path.strip_prefix('/') == Some(first)).map_or("", |(path, ..)| path)
 }
 
-/// The colours that a browser remembers.
+/// Theme from the cookie of the browser.
 pub(crate) fn theme(headers: &HeaderMap) -> Option<Theme> {
     let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = texts.flat_map(|text| text.split(';')).map(str::trim);
-    pairs.find_map(|pair| match pair {
+    let mut parse_pairs = texts.flat_map(|text| text.split(';')).map(str::trim);
+    parse_pairs.find_map(|pair| match pair {
         "rialto_theme=light" => Some(Theme::Light),
         "rialto_theme=dark" => Some(Theme::Dark),
         _ => None,
@@ -261,10 +267,10 @@ fn head(title: &str, base: &str, csrf: &str) -> Markup {
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="base" content=(base);
             meta name="csrf" content=(csrf);
-            title { (text::visible(&text::cut(title, 120).0, false)) " · Rialto" }
+            title { (text::escape_invisible(&text::truncate(title, 120).0, false)) " · Rialto" }
             link rel="icon" href=(ICON);
-            link rel="stylesheet" href=(assets::style());
-            script src=(assets::script()) defer {}
+            link rel="stylesheet" href=(assets::style_path());
+            script src=(assets::script_path()) defer {}
         }
     }
 }
@@ -278,7 +284,7 @@ fn dialogs() -> Markup {
         }
         dialog #keys aria-labelledby="keys-title" {
             button.quiet.close type="button" data-close aria-label="Close" { "✕" }
-            h2 #keys-title { "Keys" }
+            h2 #keys-title { "Keyboard shortcuts" }
             dl.facts {
                 @for (key, does) in keys { dt { kbd { (key) } } dd { (does) } }
                 @for (_, name, key) in MENU {
@@ -289,12 +295,12 @@ fn dialogs() -> Markup {
     }
 }
 
-fn respond(status: StatusCode, html: Markup) -> Response {
+fn html_response(status: StatusCode, html: Markup) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        // Without any, browsers would not say where a form comes from.
+        // Without a policy, browsers would not send the origin of a form.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -302,39 +308,39 @@ fn respond(status: StatusCode, html: Markup) -> Response {
     (status, headers, html.into_string()).into_response()
 }
 
-/// What was done, in words. Only these can be said: an address cannot put others here.
-fn told(done: &str) -> Option<&'static str> {
+/// Notice for a completed operation. The key comes from the query, so only these texts are possible.
+fn notice_text(done: &str) -> Option<&'static str> {
     Some(match done {
         "registered" => "The agent is registered.",
-        "updated" => "The agent was known; its row is up to date.",
-        "refreshed" => "The card was fetched again and is as it was.",
-        "changed" => "The card was fetched again, and has changed.",
-        "held" => "The card has changed, and waits for approval.",
-        "refreshed-all" => "All cards were fetched again.",
-        "refreshed-some" => "Cards were fetched again; some agents did not answer.",
-        "unanswered" => "The agent did not answer as it should; what went wrong stands on its page.",
-        "nobody" => "Nobody fits, so nobody was asked.",
-        "removed" => "It is removed.",
-        "deployed" => "It is deployed; its tools are offered as soon as it has answered.",
-        "asked" => "It was asked again what it offers, and has answered.",
-        "silent" => "It was asked again, and did not answer; what keeps it from that stands beside its name.",
-        "trusted" => "The level of trust is changed; the next call goes by it.",
+        "updated" => "The agent was registered before and is updated.",
+        "refreshed" => "The card is unchanged.",
+        "changed" => "The card has changed.",
+        "held" => "The card has changed. The change is waiting for approval.",
+        "refreshed-all" => "All agents were refreshed.",
+        "refreshed-some" => "Refresh finished; some agents did not answer.",
+        "unanswered" => "Refresh failed; the page of the agent shows the error.",
+        "nobody" => "No agents match, so nothing was refreshed.",
+        "removed" => "Successfully removed.",
+        "deployed" => "Successfully added. Its tools are available as soon as it answers.",
+        "asked" => "The tool list was refreshed.",
+        "silent" => "Refresh failed; the error is shown beside its name.",
+        "trusted" => "The trust level was changed and takes effect immediately.",
         "approved" => "The new card is in use.",
-        "allowed" => "It is approved, and goes on.",
-        "denied" => "It is denied.",
-        "canceled" => "The task is called off.",
-        "stopped" => "The run is called off.",
-        "run" => "The run has begun.",
+        "allowed" => "The call is approved and continues.",
+        "denied" => "The call is denied.",
+        "canceled" => "The task is canceled.",
+        "stopped" => "The run is canceled.",
+        "run" => "The run has started.",
         "said" => "Your message was sent.",
-        "begun" => "The task has begun.",
-        "saved" => "The policy is saved and in force.",
-        "kept" => "The workflow is kept.",
-        "draft" => "The workflow is a draft now: it runs only to be tried out.",
-        "active" => "The workflow is in use now.",
-        "archived" => "The workflow is archived: it runs no more.",
-        "resumed" => "The run goes on.",
-        "revoked" => "The token lets nobody in any more.",
-        "ended" => "The session is ended.",
+        "begun" => "The task has started.",
+        "saved" => "The policy is saved and active.",
+        "kept" => "The workflow is saved.",
+        "draft" => "The workflow is a draft. Only test runs are possible.",
+        "active" => "The workflow is active.",
+        "archived" => "The workflow is archived.",
+        "resumed" => "The run was resumed.",
+        "revoked" => "The token is revoked.",
+        "ended" => "The session has ended.",
         _ => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! One run: the graph as it lights up, and each step with what it was given and what it made.
+//! Page of a run: its graph with the state of each node, its steps, open questions and result.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -17,124 +17,131 @@ use rialto_model::{
 };
 
 use super::{
-    flows::{self as flow_pages, HERE},
-    layout::{Frame, Page},
-    visit::{Visit, encoded},
+    layout::{PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
+    workflows::{self as workflow_pages, PAGE_PATH},
 };
 use crate::{
     admin::{
         approvals,
-        runs::{self, How, Run},
+        runs::{self, RunOptions, RunView},
         tasks,
     },
-    laid_out::pretty,
+    pretty_json::pretty_json,
     text,
 };
 
-/// So many steps are shown; the rest are in the API.
-const STEPS: usize = 300;
+/// Maximum number of steps on the page; the API has all of them.
+const MAX_STEPS: usize = 300;
 
-pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
-    let run = runs::show(&visit.console, &visit.caller, visit.part("id")).await?;
+pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
+    let run = runs::show(&request.console, &request.caller, request.path_param("id")).await?;
     let record = &run.record.run;
     let asked = if record.state == RunState::Waiting {
-        approvals::of_task(&visit.console, &visit.caller, &record.id).await?
+        approvals::list_for_task(&request.console, &request.caller, &record.id).await?
     } else {
         Vec::new()
     };
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
-    let at = format!("/runs/{}", encoded(record.id.as_str()));
+    let (frame, now) = (request.frame(), request.console.engine().now());
+    let at = format!("/runs/{}", encode_segment(record.id.as_str()));
     let is_over = record.state.is_over() && run.task.head.state.is_terminal();
-    let may = tasks::may_act(&visit.console, &visit.caller, &run.task.head);
+    let may = tasks::may_act(&request.console, &request.caller, &run.task.head);
     let body = html! {
         div.top {
             div {
-                h1 { "Run of " a href=(frame.to(&format!("{HERE}/{}", encoded(&record.name)))) { (text::line(&record.name, 100)) } }
+                h1 { "Run of " a href=(frame.url(&format!("{PAGE_PATH}/{}", encode_segment(&record.name)))) { (text::render_line(&record.name, 100)) } }
                 p.sub { code { (record.id) } }
             }
             div.actions data-region="stand" {
-                (flow_pages::state(record.state))
+                (workflow_pages::state_badge(record.state))
                 @if !is_over && may.is_ok() {
-                    @if asked.is_empty() && !asks(&run.record.steps) && runs::can_resume(&visit.console, &visit.caller, &run) {
-                        form.inline method="post" action=(frame.to(&format!("{at}/resume"))) {
-                            (frame.proof()) button type="submit" title="Takes up a run that nobody here works on" { "Resume" }
+                    @if asked.is_empty() && !has_question(&run.record.steps) && runs::can_resume(&request.console, &request.caller, &run) {
+                        form.inline method="post" action=(frame.url(&format!("{at}/resume"))) {
+                            (frame.csrf_field()) button type="submit" title="Resumes a run that no server works on" { "Resume" }
                         }
                     }
-                    a.button.danger href=(frame.to(&format!("{at}/cancel"))) data-dialog { "Cancel" }
+                    a.button.danger href=(frame.url(&format!("{at}/cancel"))) data-dialog { "Cancel" }
                 }
             }
         }
         @if let Some(workflow) = &run.workflow {
-            section.panel data-region="graph" { (flow_pages::drawn(workflow, &marks(workflow, &run.record.steps))) }
+            section.panel data-region="graph" { (workflow_pages::graph_svg(workflow, &node_states(workflow, &run.record.steps))) }
         }
         div.columns {
             div {
-                (answers(&visit, &frame, &run, &asked, now))
+                (open_questions(&request, &frame, &run, &asked, now))
                 section.panel data-region="steps" { h2 { "Steps" } (steps(&frame, &run.record.steps, now)) }
             }
-            div { (result(&run)) (facts(&frame, &run, now)) }
+            div { (result(&run)) (details(&frame, &run, now)) }
         }
     };
     let version = run.task.head.version;
-    let live = format!("{}{API}/tasks/{}/events?after={version}", frame.base, encoded(record.id.as_str()));
-    Ok(frame.page(&Page { title: "Run", at: HERE, live: Some(live), is_over, body }))
+    let live =
+        format!("{}{API}/tasks/{}/events?after={version}", frame.base, encode_segment(record.id.as_str()));
+    Ok(frame.respond_ok(&PageContent { title: "Run", at: PAGE_PATH, live: Some(live), is_over, body }))
 }
 
-pub(super) async fn ask_cancel(visit: Visit) -> Result<Response, Failure> {
-    let run = runs::show(&visit.console, &visit.caller, visit.part("id")).await?;
-    let (frame, at) = (visit.frame(), format!("/runs/{}", encoded(run.record.run.id.as_str())));
+pub(super) async fn confirm_cancel(request: PageRequest) -> Result<Response, Failure> {
+    let run = runs::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let (frame, at) = (request.frame(), format!("/runs/{}", encode_segment(run.record.run.id.as_str())));
     let body = html! {
         div data-dialog-body {
             h1 { "Cancel this run?" }
-            p { "Steps that are at work are asked to stop, and no more begin. What was done stays done." }
-            @if !tasks::is_own(&visit.caller, &run.task.head) {
-                p { "It is a run of " b { (text::line(run.task.head.caller.as_str(), 80)) } ". That you called it off is kept on record under your name." }
+            p { "Running steps are asked to stop, and no further steps start. Completed steps are not undone." }
+            @if !tasks::is_own(&request.caller, &run.task.head) {
+                p { "It is a run of " b { (text::render_line(run.task.head.caller.as_str(), 80)) } ". The cancellation is recorded in the audit log under your name." }
             }
-            form method="post" action=(frame.to(&format!("{at}/cancel"))) {
-                (frame.proof())
-                div.actions { button.danger type="submit" autofocus { "Cancel the run" } a.button href=(frame.to(&at)) { "Let it run" } }
+            form method="post" action=(frame.url(&format!("{at}/cancel"))) {
+                (frame.csrf_field())
+                div.actions { button.danger type="submit" autofocus { "Cancel the run" } a.button href=(frame.url(&at)) { "Keep running" } }
             }
         }
     };
-    Ok(frame.page(&Page { title: "Cancel a run", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Cancel a run",
+        at: PAGE_PATH,
+        live: None,
+        is_over: false,
+        body,
+    }))
 }
 
-pub(super) async fn cancel(visit: Visit) -> Result<Response, Failure> {
-    let task = tasks::cancel(&visit.console, &visit.caller, visit.part("id")).await?;
-    Ok(visit.go(&format!("/runs/{}", encoded(task.head.id.as_str())), "stopped"))
+pub(super) async fn cancel(request: PageRequest) -> Result<Response, Failure> {
+    let task = tasks::cancel(&request.console, &request.caller, request.path_param("id")).await?;
+    Ok(request.redirect(&format!("/runs/{}", encode_segment(task.head.id.as_str())), "stopped"))
 }
 
-pub(super) async fn answer(visit: Visit) -> Result<Response, Failure> {
-    let id = visit.part("id");
-    let step = visit.field("step").filter(|step| !step.is_empty());
-    let said = visit.field("text").unwrap_or_default();
-    let part = runs::meant_for(step, Part::text(said));
-    runs::tell(&visit.console, &visit.caller, id, part, How::default()).await?;
-    Ok(visit.go(&format!("/runs/{}", encoded(id)), "said"))
+pub(super) async fn answer(request: PageRequest) -> Result<Response, Failure> {
+    let id = request.path_param("id");
+    let step = request.field("step").filter(|step| !step.is_empty());
+    let text = request.field("text").unwrap_or_default();
+    let part = runs::address_step(step, Part::text(text));
+    runs::answer(&request.console, &request.caller, id, part, RunOptions::default()).await?;
+    Ok(request.redirect(&format!("/runs/{}", encode_segment(id)), "said"))
 }
 
-pub(super) async fn resume(visit: Visit) -> Result<Response, Failure> {
-    let id = visit.part("id");
-    // It goes on by itself when it is let go of.
-    drop(runs::resume(&visit.console, &visit.caller, id).await?);
-    Ok(visit.go(&format!("/runs/{}", encoded(id)), "resumed"))
+pub(super) async fn resume(request: PageRequest) -> Result<Response, Failure> {
+    let id = request.path_param("id");
+    // The run continues without its handle.
+    drop(runs::resume(&request.console, &request.caller, id).await?);
+    Ok(request.redirect(&format!("/runs/{}", encode_segment(id)), "resumed"))
 }
 
-/// Whether a step waits for a word.
-fn asks(steps: &[FlowStep]) -> bool {
+/// Whether a step waits for an answer.
+fn has_question(steps: &[FlowStep]) -> bool {
     steps.iter().any(|step| step.state == StepState::Waiting && step.question.is_some())
 }
 
-/// How the nodes stand: by the last attempt of each. What has not begun waits.
-fn marks(workflow: &Workflow, steps: &[FlowStep]) -> Marks {
+/// State of each node by its last attempt. A node without attempts is waiting.
+fn node_states(workflow: &Workflow, steps: &[FlowStep]) -> Marks {
     let mark = |id: &str| {
         let own = steps.iter().filter(|step| step.node == id && step.item.is_none());
-        own.max_by_key(|step| step.attempt).map_or(Mark::Waiting, |step| mark_of(step.state))
+        own.max_by_key(|step| step.attempt).map_or(Mark::Waiting, |step| node_state(step.state))
     };
     workflow.nodes.iter().map(|node| (node.id.clone(), mark(node.id.as_str()))).collect()
 }
 
-const fn mark_of(state: StepState) -> Mark {
+const fn node_state(state: StepState) -> Mark {
     match state {
         StepState::Running | StepState::Retrying => Mark::Running,
         StepState::Waiting => Mark::Held,
@@ -145,30 +152,36 @@ const fn mark_of(state: StepState) -> Mark {
     }
 }
 
-/// What the run waits for: a person's word, or an answer to a step.
-fn answers(visit: &Visit, frame: &Frame, run: &Run, asked: &[Approval], now: Timestamp) -> Markup {
+/// Open questions of the run: approvals, and steps that wait for an answer.
+fn open_questions(
+    request: &PageRequest,
+    frame: &PageFrame,
+    run: &RunView,
+    asked: &[Approval],
+    now: Timestamp,
+) -> Markup {
     let head = &run.task.head;
-    let can_be_told = asked.is_empty() && tasks::may_act(&visit.console, &visit.caller, head).is_ok();
-    let held = run.record.steps.iter().filter(|step| step.state == StepState::Waiting);
-    let action = frame.to(&format!("/runs/{}/messages", encoded(run.record.run.id.as_str())));
+    let can_answer = asked.is_empty() && tasks::may_act(&request.console, &request.caller, head).is_ok();
+    let waiting = run.record.steps.iter().filter(|step| step.state == StepState::Waiting);
+    let action = frame.url(&format!("/runs/{}/messages", encode_segment(run.record.run.id.as_str())));
     html! {
         div data-region="answers" {
-            @for approval in asked { (super::approvals::ask(frame, approval, now)) }
-            @if can_be_told && run.record.run.state == RunState::Waiting {
-                @for (at, step) in held.take(20).enumerate() {
+            @for approval in asked { (super::approvals::approval_panel(frame, approval, now)) }
+            @if can_answer && run.record.run.state == RunState::Waiting {
+                @for (at, step) in waiting.take(20).enumerate() {
                     section.panel {
-                        h2 { (text::line(&step.node, 80)) " asks" }
+                        h2 { (text::render_line(&step.node, 80)) " needs input" }
                         @if let Some(message) = step.question.as_ref().and_then(|question| question.message.as_ref()) {
-                            p { (text::block(&message.text(), 4_000)) }
+                            p { (text::render_block(&message.text(), 4_000)) }
                         }
                         form method="post" action=(action) {
-                            (frame.proof())
+                            (frame.csrf_field())
                             input type="hidden" name="step" value=(step.node);
                             div.field {
                                 label for=(format!("answer-{at}")) { "Your answer" }
                                 textarea id=(format!("answer-{at}")) name="text" required {}
-                                @if !tasks::is_own(&visit.caller, head) {
-                                    p.hint { "It is said in the run of " (text::line(head.caller.as_str(), 80)) "; that it was you is kept on record." }
+                                @if !tasks::is_own(&request.caller, head) {
+                                    p.hint { "Sent in the run of " (text::render_line(head.caller.as_str(), 80)) "; recorded in the audit log under your name." }
                                 }
                             }
                             button.first type="submit" { "Send" }
@@ -180,36 +193,36 @@ fn answers(visit: &Visit, frame: &Frame, run: &Run, asked: &[Approval], now: Tim
     }
 }
 
-fn steps(frame: &Frame, steps: &[FlowStep], now: Timestamp) -> Markup {
+fn steps(frame: &PageFrame, steps: &[FlowStep], now: Timestamp) -> Markup {
     html! {
-        @if steps.is_empty() { p.muted { "Nothing has begun yet." } }
-        @for (at, step) in steps.iter().take(STEPS).enumerate() {
+        @if steps.is_empty() { p.muted { "No steps have started yet." } }
+        @for (at, step) in steps.iter().take(MAX_STEPS).enumerate() {
             @let is_first = !steps.iter().take(at).any(|before| before.node == step.node);
             @let key = format!("{}.{}.{}", step.node, step.item.map_or_else(String::new, |item| item.to_string()), step.attempt);
             details.step id=[is_first.then(|| format!("node-{}", step.node))] data-key=(key) {
                 summary {
-                    b { (text::line(&step.node, 80)) @if let Some(item) = step.item { "[" (item) "]" } } " "
-                    (state(step.state)) " "
+                    b { (text::render_line(&step.node, 80)) @if let Some(item) = step.item { "[" (item) "]" } } " "
+                    (state_badge(step.state)) " "
                     span.muted.small {
                         @if step.attempt > 1 { "attempt " (step.attempt) ", " }
                         @match step.ended_at {
-                            Some(ended) => (text::took(step.begun_at, ended)),
-                            None => { "since " (text::moment(step.begun_at, now)) },
+                            Some(ended) => (text::format_duration(step.begun_at, ended)),
+                            None => { "since " (text::time_ago(step.begun_at, now)) },
                         }
                     }
                 }
-                @if let Some(failure) = &step.failure { div.said.bad { (text::told(&failure.message, 2_000)) } }
-                (piece("Given", step.input.as_ref()))
-                (piece("Made", step.output.as_ref()))
-                @if step.input.is_none() && step.output.is_none() && step.failure.is_none() { p.muted { "Nothing was given, and nothing made so far." } }
-                @if let Some(task) = &step.task { p { a href=(frame.to(&format!("/tasks/{}", encoded(task.as_str())))) { "Its task" } } }
+                @if let Some(failure) = &step.failure { div.notice.bad { (text::render_message(&failure.message, 2_000)) } }
+                (json_section("Input", step.input.as_ref()))
+                (json_section("Output", step.output.as_ref()))
+                @if step.input.is_none() && step.output.is_none() && step.failure.is_none() { p.muted { "No input and no output so far." } }
+                @if let Some(task) = &step.task { p { a href=(frame.url(&format!("/tasks/{}", encode_segment(task.as_str())))) { "Task of this step" } } }
             }
         }
-        @if steps.len() > STEPS { p.muted { "Only the first " (STEPS) " are shown." } }
+        @if steps.len() > MAX_STEPS { p.muted { "Only the first " (MAX_STEPS) " steps are shown." } }
     }
 }
 
-fn state(state: StepState) -> Markup {
+fn state_badge(state: StepState) -> Markup {
     let tone = match state {
         StepState::Completed => "good",
         StepState::Failed => "bad",
@@ -220,38 +233,38 @@ fn state(state: StepState) -> Markup {
     html! { span class=(format!("state {tone}")) { (state.as_str()) } }
 }
 
-fn result(run: &Run) -> Markup {
+fn result(run: &RunView) -> Markup {
     let record = &run.record.run;
     html! {
         section.panel data-region="result" aria-live="polite" {
             h2 { "Result" }
-            @if let Some(failure) = &record.failure { div.said.bad { (text::told(&failure.message, 2_000)) } }
-            @if let Some(output) = &record.output { pre tabindex="0" { code { (pretty(output)) } } }
+            @if let Some(failure) = &record.failure { div.notice.bad { (text::render_message(&failure.message, 2_000)) } }
+            @if let Some(output) = &record.output { pre tabindex="0" { code { (pretty_json(output)) } } }
             @if record.failure.is_none() && record.output.is_none() {
-                p.muted { @if record.state.is_over() { "It ended without a result." } @else { "Nothing yet: it is shown here when the run is over." } }
+                p.muted { @if record.state.is_over() { "The run ended without a result." } @else { "No result yet. It appears here when the run ends." } }
             }
         }
     }
 }
 
-fn facts(frame: &Frame, run: &Run, now: Timestamp) -> Markup {
+fn details(frame: &PageFrame, run: &RunView, now: Timestamp) -> Markup {
     let record = &run.record.run;
     html! {
         section.panel data-region="facts" {
-            h2 { "About it" }
+            h2 { "Details" }
             dl.facts {
-                dt { "Version" } dd { @if let Some(version) = record.version { (version) } @else { "given with the call" } }
-                dt { "Caller" } dd { (text::line(record.caller.as_str(), 80)) }
-                dt { "Begun" } dd { (text::moment(record.created_at, now)) }
-                @if record.state.is_over() { dt { "Took" } dd { (text::took(record.created_at, record.updated_at)) } }
-                @if let Some(wakes) = record.wakes_at { dt { "Goes on" } dd { (text::ahead_of(wakes, now)) } }
+                dt { "Version" } dd { @if let Some(version) = record.version { (version) } @else { "none (inline definition)" } }
+                dt { "Caller" } dd { (text::render_line(record.caller.as_str(), 80)) }
+                dt { "Started" } dd { (text::time_ago(record.created_at, now)) }
+                @if record.state.is_over() { dt { "Duration" } dd { (text::format_duration(record.created_at, record.updated_at)) } }
+                @if let Some(wakes) = record.wakes_at { dt { "Resumes" } dd { (text::time_until(wakes, now)) } }
             }
-            (piece("Given", Some(&record.input)))
-            p { a href=(frame.to(&format!("/tasks/{}", encoded(record.id.as_str())))) { "As a task" } }
+            (json_section("Input", Some(&record.input)))
+            p { a href=(frame.url(&format!("/tasks/{}", encode_segment(record.id.as_str())))) { "View as task" } }
         }
     }
 }
 
-fn piece(name: &str, json: Option<&Json>) -> Markup {
-    html! { @if let Some(json) = json { h3 { (name) } pre tabindex="0" { code { (pretty(json)) } } } }
+fn json_section(name: &str, json: Option<&Json>) -> Markup {
+    html! { @if let Some(json) = json { h3 { (name) } pre tabindex="0" { code { (pretty_json(json)) } } } }
 }

@@ -1,4 +1,4 @@
-//! What became of calls: a list that moves.
+//! Page with the list of tasks, which updates itself.
 
 use axum::response::Response;
 use maud::{Markup, html};
@@ -11,74 +11,74 @@ use rialto_model::{
 };
 
 use super::{
-    layout::{Frame, Page},
-    visit::{Visit, encoded},
+    layout::{PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
 };
 use crate::{
-    admin::tasks::{self, Filter},
+    admin::tasks::{self, TaskQuery},
     text,
 };
 
-pub(super) const HERE: &str = "/tasks";
+pub(super) const PAGE_PATH: &str = "/tasks";
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let filter = Filter {
-        agent: visit.query("agent").map(str::to_owned),
-        state: visit.query("state").and_then(TaskState::parse),
-        open: visit.query("open").is_some(),
-        own: visit.query("own").is_some(),
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    let filter = TaskQuery {
+        agent: request.query("agent").map(str::to_owned),
+        state: request.query("state").and_then(TaskState::parse),
+        open: request.query("open").is_some(),
+        own: request.query("own").is_some(),
         limit: None,
-        cursor: visit.query("cursor").map(TaskId::from),
+        cursor: request.query("cursor").map(TaskId::from),
     };
-    let page = tasks::list(&visit.console, &visit.caller, &filter).await;
-    let (page, trouble) = match page {
+    let page = tasks::list(&request.console, &request.caller, &filter).await;
+    let (page, failure) = match page {
         Ok(page) => (page, None),
         Err(failure) if failure.kind == Kind::NotFound => {
-            (tasks::Page { tasks: Vec::new(), next: None }, Some(failure))
+            (tasks::TaskResults { tasks: Vec::new(), next: None }, Some(failure))
         }
         Err(failure) => return Err(failure),
     };
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
+    let (frame, now) = (request.frame(), request.console.engine().now());
     let is_filtered = filter.agent.is_some()
         || filter.state.is_some()
         || filter.open
         || filter.own
         || filter.cursor.is_some();
-    let sees_all = visit.console.sees_all(&visit.caller);
+    let sees_all = request.console.sees_all_callers(&request.caller);
     let body = html! {
         div.top {
-            div { h1 { "Tasks" } p.sub { @if sees_all { "Everybody's, as they come" } @else { "Yours, as they come" } } }
+            div { h1 { "Tasks" } p.sub { @if sees_all { "Tasks of all callers" } @else { "Your tasks" } } }
         }
         (filters(&frame, &filter, sees_all))
         div data-region="tasks" {
-            (super::layout::refused(trouble.as_ref()))
+            (super::layout::error_message(failure.as_ref()))
             div.panel.flush {
-                @if page.tasks.is_empty() { (nothing(&frame, is_filtered)) } @else { (table(&visit, &frame, &page.tasks, now)) }
+                @if page.tasks.is_empty() { (empty_list(&frame, is_filtered)) } @else { (table(&request, &frame, &page.tasks, now)) }
                 div.pages {
-                    span data-count { (text::count(page.tasks.len(), "task", "tasks")) " on this page" }
-                    @if let Some(next) = &page.next { a.button rel="next" href=(frame.to(&link(&filter, next))) { "Older ones" } }
+                    span data-count { (text::count_noun(page.tasks.len(), "task", "tasks")) " on this page" }
+                    @if let Some(next) = &page.next { a.button rel="next" href=(frame.url(&link(&filter, next))) { "Older" } }
                 }
             }
         }
     };
     let live = filter.cursor.is_none().then(|| format!("{}{API}/events", frame.base));
-    Ok(frame.page(&Page { title: "Tasks", at: HERE, live, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent { title: "Tasks", at: PAGE_PATH, live, is_over: false, body }))
 }
 
-fn nothing(frame: &Frame, is_filtered: bool) -> Markup {
+fn empty_list(frame: &PageFrame, is_filtered: bool) -> Markup {
     html! {
         div.empty {
-            @if is_filtered { p { "No task fits. " a href=(frame.to(HERE)) { "Show all of them" } } } @else {
+            @if is_filtered { p { "No tasks match. " a href=(frame.url(PAGE_PATH)) { "Show all" } } } @else {
                 h2 { "No tasks yet" }
-                p { "Every call becomes one. Try a skill of an " a href=(frame.to("/agents")) { "agent" } ", or call one from your client." }
+                p { "Every call creates a task. Try a skill of an " a href=(frame.url("/agents")) { "agent" } ", or call one from your client." }
             }
         }
     }
 }
 
-fn filters(frame: &Frame, filter: &Filter, sees_all: bool) -> Markup {
+fn filters(frame: &PageFrame, filter: &TaskQuery, sees_all: bool) -> Markup {
     html! {
-        form.filters method="get" action=(frame.to(HERE)) data-filter role="search" {
+        form.filters method="get" action=(frame.url(PAGE_PATH)) data-filter role="search" {
             div {
                 label.vh for="agent" { "Agent" }
                 input #agent type="search" name="agent" value=[filter.agent.as_ref()] placeholder="Agent" autocomplete="off";
@@ -90,33 +90,33 @@ fn filters(frame: &Frame, filter: &Filter, sees_all: bool) -> Markup {
                     @for state in TaskState::ALL { option value=(state) selected[filter.state == Some(state)] { (state) } }
                 }
             }
-            label.check { input type="checkbox" name="open" value="yes" checked[filter.open]; "Not over" }
+            label.check { input type="checkbox" name="open" value="yes" checked[filter.open]; "Active" }
             @if sees_all { label.check { input type="checkbox" name="own" value="yes" checked[filter.own]; "Mine" } }
             button type="submit" { "Search" }
         }
     }
 }
 
-fn table(visit: &Visit, frame: &Frame, heads: &[TaskHead], now: Timestamp) -> Markup {
-    let registry = visit.console.engine().registry();
+fn table(request: &PageRequest, frame: &PageFrame, heads: &[TaskHead], now: Timestamp) -> Markup {
+    let registry = request.console.engine().registry();
     html! {
         table.cards {
-            thead { tr { th { "Task" } th { "State" } th { "Agent" } th { "Caller" } th { "Door" } th { "Changed" } } }
+            thead { tr { th { "Task" } th { "State" } th { "Agent" } th { "Caller" } th { "Protocol" } th { "Updated" } } }
             tbody {
                 @for head in heads {
                     @let agent = registry.get(&head.agent);
                     tr {
                         td {
-                            a href=(frame.to(&format!("/tasks/{}", encoded(head.id.as_str())))) {
-                                (text::line(head.skill.as_ref().map_or("(message)", |skill| skill.as_str()), 60))
+                            a href=(frame.url(&format!("/tasks/{}", encode_segment(head.id.as_str())))) {
+                                (text::render_line(head.skill.as_ref().map_or("(message)", |skill| skill.as_str()), 60))
                             }
-                            span.sub { code { (text::cut(head.id.as_str(), 48).0) } }
+                            span.sub { code { (text::truncate(head.id.as_str(), 48).0) } }
                         }
-                        td data-label="State" { (state(head.state)) }
-                        td data-label="Agent" { (text::line(agent.as_ref().map_or(head.agent_url.as_str(), |agent| &agent.slug), 60)) }
-                        td data-label="Caller" { (text::line(head.caller.as_str(), 40)) }
-                        td data-label="Door" { (head.door.as_str()) }
-                        td data-label="Changed" { (text::moment(head.updated_at, now)) }
+                        td data-label="State" { (state_badge(head.state)) }
+                        td data-label="Agent" { (text::render_line(agent.as_ref().map_or(head.agent_url.as_str(), |agent| &agent.slug), 60)) }
+                        td data-label="Caller" { (text::render_line(head.caller.as_str(), 40)) }
+                        td data-label="Protocol" { (head.door.as_str()) }
+                        td data-label="Updated" { (text::time_ago(head.updated_at, now)) }
                     }
                 }
             }
@@ -124,8 +124,8 @@ fn table(visit: &Visit, frame: &Frame, heads: &[TaskHead], now: Timestamp) -> Ma
     }
 }
 
-/// Where a task stands: a word, and a shape beside it.
-pub(super) fn state(state: TaskState) -> Markup {
+/// Badge for the state of a task.
+pub(super) fn state_badge(state: TaskState) -> Markup {
     let tone = match state {
         TaskState::Completed => "good",
         TaskState::Failed | TaskState::Rejected => "bad",
@@ -136,7 +136,7 @@ pub(super) fn state(state: TaskState) -> Markup {
     html! { span class=(format!("state {tone}")) { (state) } }
 }
 
-fn link(filter: &Filter, next: &TaskId) -> String {
+fn link(filter: &TaskQuery, next: &TaskId) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     let given = [
         ("agent", filter.agent.as_deref()),
@@ -148,5 +148,5 @@ fn link(filter: &Filter, next: &TaskId) -> String {
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
         query.append_pair(name, value);
     }
-    format!("{HERE}?{}", query.finish())
+    format!("{PAGE_PATH}?{}", query.finish())
 }

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Page of bearer tokens and console sessions.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -11,141 +11,150 @@ use rialto_model::{
 };
 
 use super::{
-    layout::{self, Frame, Page},
-    visit::{Visit, encoded},
+    layout::{self, PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
 };
 use crate::{
     admin::{sessions, tokens},
     text,
 };
 
-const HERE: &str = "/tokens";
+const PAGE_PATH: &str = "/tokens";
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    show(&visit, StatusCode::OK, &html! {}).await
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    show(&request, StatusCode::OK, &html! {}).await
 }
 
-pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
-    let made = match wanted(&visit) {
-        Ok(wanted) => tokens::create(&visit.console, &visit.caller, &wanted).await,
+pub(super) async fn create(request: PageRequest) -> Result<Response, Failure> {
+    let created = match read_form(&request) {
+        Ok(new) => tokens::create(&request.console, &request.caller, &new).await,
         Err(why) => Err(Failure::new(Kind::Invalid, why)),
     };
-    match made {
+    match created {
         Ok((row, token)) => {
-            let said = html! {
-                div.said.good role="status" tabindex="-1" {
-                    p { "A token for " (text::line(row.caller.as_str(), 80)) ". It is shown this once, and only its hash is kept:" }
+            let notice = html! {
+                div.notice.good role="status" tabindex="-1" {
+                    p { "Token for " (text::render_line(row.caller.as_str(), 80)) ". Copy it now: it is shown once, and only its hash is stored." }
                     div.copy { pre tabindex="0" { code #fresh-token { (token) } } button.needs-script type="button" data-copy { "Copy" } }
                 }
             };
-            show(&visit, StatusCode::CREATED, &said).await
+            show(&request, StatusCode::CREATED, &notice).await
         }
         Err(failure) => {
-            show(&visit, StatusCode::UNPROCESSABLE_ENTITY, &layout::refused(Some(&failure))).await
+            show(&request, StatusCode::UNPROCESSABLE_ENTITY, &layout::error_message(Some(&failure))).await
         }
     }
 }
 
-/// What the form says.
-fn wanted(visit: &Visit) -> Result<NewToken, &'static str> {
-    let days = visit.field("days").map(str::trim).filter(|days| !days.is_empty());
+/// Token from the fields of the form.
+fn read_form(request: &PageRequest) -> Result<NewToken, &'static str> {
+    let days = request.field("days").map(str::trim).filter(|days| !days.is_empty());
     let days: Option<u32> = match days.map(str::parse) {
         None => None,
         Some(Ok(days)) if days > 0 => Some(days),
         Some(_) => {
-            return Err("days: write a number of days, 1 or more, or nothing for a token without an end");
+            return Err(
+                "days: enter a number of days, 1 or more, or leave it empty for a token that never expires",
+            );
         }
     };
-    let scopes: Vec<Right> = visit.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
+    let scopes: Vec<Right> = request.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
     if scopes.is_empty() {
-        return Err("scopes: tick at least one of call, discover and admin");
+        return Err("scopes: select at least one of call, discover and admin");
     }
-    let caller = visit.field("caller").unwrap_or_default().to_owned();
+    let caller = request.field("caller").unwrap_or_default().to_owned();
     Ok(NewToken { caller, scopes, expires_days: days, ..NewToken::default() })
 }
 
-pub(super) async fn ask_revoke(visit: Visit) -> Result<Response, Failure> {
-    let (frame, id) = (visit.frame(), visit.part("id"));
+pub(super) async fn confirm_revoke(request: PageRequest) -> Result<Response, Failure> {
+    let (frame, id) = (request.frame(), request.path_param("id"));
     let body = html! {
         div data-dialog-body {
             h1 { "Revoke this token?" }
-            p { "Whoever comes with " code { (text::line(id, 80)) } " is refused from the very next request on. That cannot be undone." }
-            form method="post" action=(frame.to(&format!("/tokens/{}/revoke", encoded(id)))) {
-                (frame.proof())
-                div.actions { button.danger type="submit" autofocus { "Revoke" } a.button href=(frame.to(HERE)) { "Keep it" } }
+            p { "Requests with " code { (text::render_line(id, 80)) } " are denied immediately. This cannot be undone." }
+            form method="post" action=(frame.url(&format!("/tokens/{}/revoke", encode_segment(id)))) {
+                (frame.csrf_field())
+                div.actions { button.danger type="submit" autofocus { "Revoke" } a.button href=(frame.url(PAGE_PATH)) { "Cancel" } }
             }
         }
     };
-    Ok(frame.page(&Page { title: "Revoke a token", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Revoke a token",
+        at: PAGE_PATH,
+        live: None,
+        is_over: false,
+        body,
+    }))
 }
 
-pub(super) async fn end_session(visit: Visit) -> Result<Response, Failure> {
-    sessions::end(&visit.console, &visit.caller, visit.part("id")).await?;
-    Ok(visit.go(HERE, "ended"))
+pub(super) async fn end_session(request: PageRequest) -> Result<Response, Failure> {
+    sessions::end(&request.console, &request.caller, request.path_param("id")).await?;
+    Ok(request.redirect(PAGE_PATH, "ended"))
 }
 
-pub(super) async fn revoke(visit: Visit) -> Result<Response, Failure> {
-    tokens::revoke(&visit.console, &visit.caller, visit.part("id")).await?;
-    Ok(visit.go(HERE, "revoked"))
+pub(super) async fn revoke(request: PageRequest) -> Result<Response, Failure> {
+    tokens::revoke(&request.console, &request.caller, request.path_param("id")).await?;
+    Ok(request.redirect(PAGE_PATH, "revoked"))
 }
 
-async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Response, Failure> {
-    let tokens = tokens::list(&visit.console, &visit.caller).await?;
-    let signed_in = sessions::list(&visit.console, &visit.caller).await?;
-    let frame = visit.frame();
+async fn show(request: &PageRequest, status: StatusCode, notice: &Markup) -> Result<Response, Failure> {
+    let tokens = tokens::list(&request.console, &request.caller).await?;
+    let signed_in = sessions::list(&request.console, &request.caller).await?;
+    let frame = request.frame();
     let body = html! {
-        div.top { div { h1 { "Tokens" } p.sub { "Who may come in over HTTP" } } }
-        (said)
-        (form(&frame, (status == StatusCode::UNPROCESSABLE_ENTITY).then_some(visit)))
+        div.top { div { h1 { "Tokens" } p.sub { "Bearer tokens and console sessions of the org" } } }
+        (notice)
+        (form(&frame, (status == StatusCode::UNPROCESSABLE_ENTITY).then_some(request)))
         div.panel.flush {
-            @if tokens.is_empty() { div.empty { p { "No tokens are kept here yet: make one above for each who calls. The one that you came with stands in the server's environment or configuration." } } } @else { (table(visit, &frame, &tokens)) }
+            @if tokens.is_empty() { div.empty { p { "No tokens yet. Create one above for each caller. The token you use now comes from the server's environment or configuration." } } } @else { (table(request, &frame, &tokens)) }
         }
-        @if !signed_in.is_empty() { (sessions_table(visit, &frame, &signed_in)) }
+        @if !signed_in.is_empty() { (sessions_table(request, &frame, &signed_in)) }
     };
-    Ok(frame.answer(status, &Page { title: "Tokens", at: HERE, live: None, is_over: false, body }))
+    Ok(frame
+        .respond(status, &PageContent { title: "Tokens", at: PAGE_PATH, live: None, is_over: false, body }))
 }
 
-/// The form, filled in as it was where it was not taken.
-fn form(frame: &Frame, given: Option<&Visit>) -> Markup {
-    let field = |name| given.and_then(|visit| visit.field(name));
+/// Form to create a token, with the previous values after an error.
+fn form(frame: &PageFrame, given: Option<&PageRequest>) -> Markup {
+    let field = |name| given.and_then(|request| request.field(name));
     let is_ticked = |right: Right| match given {
-        Some(visit) => visit.fields("scope").iter().any(|word| word == right.as_str()),
+        Some(request) => request.fields("scope").iter().any(|word| word == right.as_str()),
         None => right != Right::Admin,
     };
     html! {
-        form.panel method="post" action=(frame.to(HERE)) {
-            (frame.proof())
-            h2 { "Make a token" }
+        form.panel method="post" action=(frame.url(PAGE_PATH)) {
+            (frame.csrf_field())
+            h2 { "Create a token" }
             div.filters {
                 div { label for="caller" { "Caller" } input #caller type="text" name="caller" value=[field("caller")] required autocomplete="off" placeholder="ann"; }
-                div { label for="days" { "Days" } input #days type="text" inputmode="numeric" name="days" value=[field("days")] placeholder="for ever"; }
+                div { label for="days" { "Expires after days" } input #days type="text" inputmode="numeric" name="days" value=[field("days")] placeholder="never"; }
                 @for right in Right::EACH {
                     label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[is_ticked(right)]; (right.as_str()) }
                 }
-                button.first type="submit" { "Make" }
+                button.first type="submit" { "Create" }
             }
         }
     }
 }
 
-/// Who is signed in. A session ends at once, so it needs no second question: signing in again is all that it costs.
-fn sessions_table(visit: &Visit, frame: &Frame, sessions: &[Token]) -> Markup {
-    let now = visit.console.engine().now();
+/// Table of console sessions. Ending one needs no confirmation, because its user can sign in again.
+fn sessions_table(request: &PageRequest, frame: &PageFrame, sessions: &[Token]) -> Markup {
+    let now = request.console.engine().now();
     html! {
         h2 { "Console sessions" }
         div.panel.flush {
             table.cards {
-                thead { tr { th { "Session" } th { "Caller" } th { "Since" } th { "Expires" } th { span.vh { "Actions" } } } }
+                thead { tr { th { "Session" } th { "Caller" } th { "Started" } th { "Expires" } th { span.vh { "Actions" } } } }
                 tbody {
                     @for session in sessions {
                         tr {
                             td { code { (session.id) } }
-                            td data-label="Caller" { (text::line(session.caller.as_str(), 60)) }
-                            td data-label="Since" { (text::moment(session.created_at, now)) }
+                            td data-label="Caller" { (text::render_line(session.caller.as_str(), 60)) }
+                            td data-label="Started" { (text::time_ago(session.created_at, now)) }
                             td data-label="Expires" { @if let Some(at) = session.expires_at { (at.strftime("%F %T")) } }
                             td.acts {
-                                form.inline method="post" action=(frame.to(&format!("/sessions/{}/end", encoded(&session.id)))) {
-                                    (frame.proof())
+                                form.inline method="post" action=(frame.url(&format!("/sessions/{}/end", encode_segment(&session.id)))) {
+                                    (frame.csrf_field())
                                     button.quiet type="submit" aria-label=(format!("End {}", session.id)) { "End" }
                                 }
                             }
@@ -157,8 +166,8 @@ fn sessions_table(visit: &Visit, frame: &Frame, sessions: &[Token]) -> Markup {
     }
 }
 
-fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
-    let now = visit.console.engine().now();
+fn table(request: &PageRequest, frame: &PageFrame, tokens: &[Token]) -> Markup {
+    let now = request.console.engine().now();
     html! {
         table.cards {
             thead { tr { th { "Token" } th { "Caller" } th { "Scopes" } th { "Project" } th { "Created" } th { "Created by" } th { "Expires" } th { "State" } th { span.vh { "Actions" } } } }
@@ -167,21 +176,29 @@ fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
                     @let state = tokens::state(token, now);
                     tr {
                         td { code { (token.id) } }
-                        td data-label="Caller" { (text::line(token.caller.as_str(), 60)) }
+                        td data-label="Caller" { (text::render_line(token.caller.as_str(), 60)) }
                         td data-label="Scopes" { (token.rights.to_string()) }
-                        td data-label="Project" { (text::line(token.scope.project.as_str(), 60)) }
-                        td data-label="Created" { (text::moment(token.created_at, now)) }
-                        td data-label="Created by" { (text::line(token.created_by.as_deref().unwrap_or_default(), 60)) }
+                        td data-label="Project" { (text::render_line(token.scope.project.as_str(), 60)) }
+                        td data-label="Created" { (text::time_ago(token.created_at, now)) }
+                        td data-label="Created by" { (text::render_line(token.created_by.as_deref().unwrap_or_default(), 60)) }
                         td data-label="Expires" { @match token.expires_at { Some(at) => (at.strftime("%F")), None => "never" } }
-                        td data-label="State" { span class=(if state == TokenState::Active { "state good" } else { "state" }) { (state.as_str()) } }
+                        td data-label="State" { span class=(if state == TokenState::Active { "state good" } else { "state" }) { (state_label(state)) } }
                         td.acts {
                             @if state == TokenState::Active {
-                                a.button.quiet href=(frame.to(&format!("/tokens/{}/revoke", encoded(&token.id)))) data-dialog aria-label=(format!("Revoke {}", token.id)) { "Revoke" }
+                                a.button.quiet href=(frame.url(&format!("/tokens/{}/revoke", encode_segment(&token.id)))) data-dialog aria-label=(format!("Revoke {}", token.id)) { "Revoke" }
                             }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+const fn state_label(state: TokenState) -> &'static str {
+    match state {
+        TokenState::Active => "active",
+        TokenState::Expired => "expired",
+        TokenState::Revoked => "revoked",
     }
 }

@@ -1,4 +1,4 @@
-//! What is deployed beside the agents: MCP servers and functions, with a form to deploy one.
+//! Pages of tools: MCP servers and functions, with a form to add one.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -15,104 +15,110 @@ use rialto_policy::Action;
 use serde_json::{Map, Value, json};
 
 use super::{
-    agent::changed,
-    agents::health,
-    layout::{self, Frame, Page},
-    visit::{Visit, encoded},
+    agent::card_diff,
+    agents::health_badge,
+    layout::{self, PageContent, PageFrame},
+    request::{PageRequest, encode_segment},
 };
 use crate::{
     admin::{
         agents,
         tools::{self, is_available},
     },
-    laid_out::pretty,
+    pretty_json::pretty_json,
     text,
 };
 
-const HERE: &str = "/tools";
+const PAGE_PATH: &str = "/tools";
 
-/// So many tools of one server are shown.
-const NAMED: usize = 60;
+/// Maximum number of tools of one server on the page.
+const MAX_TOOLS: usize = 60;
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let rows = tools::seen(&visit.console, &visit.caller).await?;
-    let may = visit.console.may(&visit.caller, Action::AdminAgents);
-    let (frame, now) = (visit.frame(), visit.console.engine().now());
+pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
+    let rows = tools::list_visible(&request.console, &request.caller).await?;
+    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
+    let (frame, now) = (request.frame(), request.console.engine().now());
     let body = html! {
         div.top {
-            div { h1 { "Tools" } p.sub { "MCP servers and functions, offered at every door beside the agents" } }
-            @if may.is_ok() { div.actions { a.button.first href=(frame.to("/deploy")) { "Deploy" } } }
+            div { h1 { "Tools" } p.sub { "MCP servers and functions" } }
+            @if may.is_ok() { div.actions { a.button.first href=(frame.url("/deploy")) { "Add server or function" } } }
         }
-        (layout::barred(&may))
+        (layout::read_only_notice(&may))
         div data-region="tools" data-watch="tools agents approvals" data-often="10000" {
-            @if rows.is_empty() { (nothing(&frame, may.is_ok())) }
-            @for row in &rows { (server(&frame, row, may.is_ok(), now)) }
+            @if rows.is_empty() { (empty_list(&frame, may.is_ok())) }
+            @for row in &rows { (deployment_panel(&frame, row, may.is_ok(), now)) }
         }
     };
     let live = Some(format!("{}{API}/events", frame.base));
-    Ok(frame.page(&Page { title: "Tools", at: HERE, live, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent { title: "Tools", at: PAGE_PATH, live, is_over: false, body }))
 }
 
-pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
-    visit.console.admit(&visit.caller, Action::AdminAgents).await?;
-    Ok(form(&visit, StatusCode::OK, None))
+pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
+    request.console.authorize_admin(&request.caller, Action::AdminAgents).await?;
+    Ok(form(&request, StatusCode::OK, None))
 }
 
-pub(super) async fn deploy(visit: Visit) -> Result<Response, Failure> {
-    let deployed = match described(&visit) {
-        Ok(described) => tools::deploy(&visit.console, &visit.caller, &described.to_string()).await,
+pub(super) async fn deploy(request: PageRequest) -> Result<Response, Failure> {
+    let deployed = match read_form(&request) {
+        Ok(described) => tools::deploy(&request.console, &request.caller, &described.to_string()).await,
         Err(why) => Err(Failure::new(Kind::Invalid, why)),
     };
     match deployed {
-        Ok(_) => Ok(visit.go(HERE, "deployed")),
-        Err(failure) => Ok(form(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(&failure))),
+        Ok(_) => Ok(request.redirect(PAGE_PATH, "deployed")),
+        Err(failure) => Ok(form(&request, StatusCode::UNPROCESSABLE_ENTITY, Some(&failure))),
     }
 }
 
-pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
-    let asked = agents::refresh(&visit.console, &visit.caller, visit.part("key")).await;
-    match asked {
-        Ok(_) => Ok(visit.go(HERE, "asked")),
-        // What keeps it from answering stands beside its name.
+pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
+    let refreshed = agents::refresh(&request.console, &request.caller, request.path_param("key")).await;
+    match refreshed {
+        Ok(_) => Ok(request.redirect(PAGE_PATH, "asked")),
+        // The error is shown beside its name.
         Err(failure) if failure.kind != Kind::Denied && failure.kind != Kind::NotFound => {
-            Ok(visit.go(HERE, "silent"))
+            Ok(request.redirect(PAGE_PATH, "silent"))
         }
         Err(failure) => Err(failure),
     }
 }
 
-pub(super) async fn approve(visit: Visit) -> Result<Response, Failure> {
-    agents::approve(&visit.console, &visit.caller, visit.part("key")).await?;
-    Ok(visit.go(HERE, "approved"))
+pub(super) async fn approve(request: PageRequest) -> Result<Response, Failure> {
+    agents::approve(&request.console, &request.caller, request.path_param("key")).await?;
+    Ok(request.redirect(PAGE_PATH, "approved"))
 }
 
-pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
-    let key = visit.part("key").to_owned();
-    let frame = visit.frame();
+pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Failure> {
+    let key = request.path_param("key").to_owned();
+    let frame = request.frame();
     let body = html! {
         div data-dialog-body {
-            h1 { "Take " (text::line(&key, 80)) " back?" }
-            p { "Its tools can no longer be called, and policies that are about nothing else are forgotten." }
-            form method="post" action=(frame.to(&format!("/tools/{}/remove", encoded(&key)))) {
-                (frame.proof())
-                div.actions { button.danger type="submit" autofocus { "Take it back" } a.button href=(frame.to(HERE)) { "Keep it" } }
+            h1 { "Remove " (text::render_line(&key, 80)) "?" }
+            p { "Its tools can no longer be called, and the policies that apply only to it are deleted." }
+            form method="post" action=(frame.url(&format!("/tools/{}/remove", encode_segment(&key)))) {
+                (frame.csrf_field())
+                div.actions { button.danger type="submit" autofocus { "Remove" } a.button href=(frame.url(PAGE_PATH)) { "Cancel" } }
             }
         }
     };
-    Ok(frame.page(&Page { title: "Take back", at: HERE, live: None, is_over: false, body }))
+    Ok(frame.respond_ok(&PageContent {
+        title: "Remove a tool server",
+        at: PAGE_PATH,
+        live: None,
+        is_over: false,
+        body,
+    }))
 }
 
-pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
-    tools::remove(&visit.console, &visit.caller, visit.part("key")).await?;
-    Ok(visit.go(HERE, "removed"))
+pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
+    tools::remove(&request.console, &request.caller, request.path_param("key")).await?;
+    Ok(request.redirect(PAGE_PATH, "removed"))
 }
 
-fn nothing(frame: &Frame, may: bool) -> Markup {
+fn empty_list(frame: &PageFrame, may: bool) -> Markup {
     html! {
         div.panel.empty {
-            h2 { "Nothing is deployed yet" }
-            @if may { p { a.button.first href=(frame.to("/deploy")) { "Deploy the first one" } } }
-            p { "At the server's machine:" }
+            h2 { "No tools yet" }
+            @if may { p { a.button.first href=(frame.url("/deploy")) { "Add a server or function" } } }
+            p { "On the server's machine:" }
             p { code { "rialto tools add weather -- npx -y some-mcp-server" } }
             p { code { "rialto tools add shout --function --description \"Shouts\" -- tr a-z A-Z" } }
             p.small { "Over the network: POST /api/v1/tools" }
@@ -120,55 +126,55 @@ fn nothing(frame: &Frame, may: bool) -> Markup {
     }
 }
 
-fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
-    let at = format!("/tools/{}", encoded(&row.slug));
+fn deployment_panel(frame: &PageFrame, row: &Agent, may: bool, now: Timestamp) -> Markup {
+    let at = format!("/tools/{}", encode_segment(&row.slug));
     html! {
         section.panel {
             div.top {
                 div {
                     h2 {
-                        (text::line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) }
+                        (text::render_line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) }
                         @if row.trust == Trust::External { " " span.tag { (row.trust.as_str()) } }
                     }
-                    // Where it is tells much about the server's machine.
-                    @if may { p.sub { (text::line(&row.backing.via().map(Via::described).unwrap_or_default(), 160)) } }
+                    // Its address or command says much about the server's machine.
+                    @if may { p.sub { (text::render_line(&row.backing.via().map(Via::described).unwrap_or_default(), 160)) } }
                 }
                 div.actions {
-                    (health(row.health, row.last_error.as_deref()))
-                    @if let Some(seen) = row.last_seen_at { span.muted.small { "seen " (text::moment(seen, now)) } }
+                    (health_badge(row.health, row.last_error.as_deref()))
+                    @if let Some(seen) = row.last_seen_at { span.muted.small { "seen " (text::time_ago(seen, now)) } }
                     @if may {
-                        form.inline method="post" action=(frame.to(&format!("{at}/refresh"))) {
-                            (frame.proof())
-                            button type="submit" aria-label=(format!("Refresh {}", row.slug)) title="Asks it again what it offers; one that has ended is started anew" { "Refresh" }
+                        form.inline method="post" action=(frame.url(&format!("{at}/refresh"))) {
+                            (frame.csrf_field())
+                            button type="submit" aria-label=(format!("Refresh {}", row.slug)) title="Lists its tools again and restarts a stopped program" { "Refresh" }
                         }
                         @if row.keep == Keep::Configured {
-                            span.muted { "stands in the configuration" }
+                            span.muted { "Managed by rialto.toml" }
                         } @else {
-                            a.button.danger href=(frame.to(&format!("{at}/remove"))) data-dialog aria-label=(format!("Take back {}", row.slug)) { "Take back" }
+                            a.button.danger href=(frame.url(&format!("{at}/remove"))) data-dialog aria-label=(format!("Remove {}", row.slug)) { "Remove" }
                         }
                     }
                 }
             }
-            @if let Some(why) = &row.last_error { div.said.bad { p { "It does not answer, so its tools are not offered: " (text::phrase(why, 300)) } } }
-            (held(frame, row, may))
-            @if row.card.skills.is_empty() { p.muted { "It offers no tools so far." } }
-            @for (at, skill) in row.card.skills.iter().take(NAMED).enumerate() { (tool(frame, row, skill, at)) }
-            @if row.card.skills.len() > NAMED { p.muted { "And " (row.card.skills.len() - NAMED) " more." } }
+            @if let Some(why) = &row.last_error { div.notice.bad { p { "Not answering, so its tools are unavailable: " (text::render_message_line(why, 300)) } } }
+            (pending_change(frame, row, may))
+            @if row.card.skills.is_empty() { p.muted { "No tools. Use Refresh to list them again." } }
+            @for (at, skill) in row.card.skills.iter().take(MAX_TOOLS).enumerate() { (tool(frame, row, skill, at)) }
+            @if row.card.skills.len() > MAX_TOOLS { p.muted { "And " (row.card.skills.len() - MAX_TOOLS) " more." } }
         }
     }
 }
 
-/// What an external server has changed, and nobody has approved yet.
-fn held(frame: &Frame, row: &Agent, may: bool) -> Markup {
-    let diff = agents::pending(row);
+/// Change of an external server that waits for approval.
+fn pending_change(frame: &PageFrame, row: &Agent, may: bool) -> Markup {
+    let diff = agents::pending_changes(row);
     html! {
         @if let Some(diff) = &diff {
-            div.said.warn {
-                p { "Its tools have changed, and the change waits for approval. Read it: descriptions and schemas reach models as they are." }
-                (changed(diff))
+            div.notice.warn {
+                p { "Its tools have changed, and the change is waiting for approval. Review it: descriptions and schemas are passed to models unchanged." }
+                (card_diff(diff))
                 @if may {
-                    form method="post" action=(frame.to(&format!("/tools/{}/approve", encoded(&row.slug)))) {
-                        (frame.proof()) button.first type="submit" aria-label=(format!("Approve the change of {}", row.slug)) { "Approve the change" }
+                    form method="post" action=(frame.url(&format!("/tools/{}/approve", encode_segment(&row.slug)))) {
+                        (frame.csrf_field()) button.first type="submit" aria-label=(format!("Approve the change of {}", row.slug)) { "Approve the change" }
                     }
                 }
             }
@@ -176,69 +182,69 @@ fn held(frame: &Frame, row: &Agent, may: bool) -> Markup {
     }
 }
 
-fn tool(frame: &Frame, row: &Agent, skill: &rialto_model::card::Skill, at: usize) -> Markup {
+fn tool(frame: &PageFrame, row: &Agent, skill: &rialto_model::card::Skill, at: usize) -> Markup {
     let id = skill.id.as_str();
-    let attempt = format!("/agents/{}/try/{}", encoded(&row.slug), encoded(id));
+    let attempt = format!("/agents/{}/try/{}", encode_segment(&row.slug), encode_segment(id));
     html! {
         article.skill {
             header {
                 div {
-                    h3 { (text::line(id, 120)) }
-                    @if !skill.description.is_empty() { p.muted { (text::line(&skill.description, 400)) } }
+                    h3 { (text::render_line(id, 120)) }
+                    @if !skill.description.is_empty() { p.muted { (text::render_line(&skill.description, 400)) } }
                 }
                 @if is_available(row) {
-                    a.button href=(frame.to(&attempt)) data-dialog aria-label=(format!("Try {}", text::visible(&text::cut(id, 60).0, false))) { "Try" }
+                    a.button href=(frame.url(&attempt)) data-dialog aria-label=(format!("Try {}", text::escape_invisible(&text::truncate(id, 60).0, false))) { "Try" }
                 } @else { span.tag.warn { "unavailable" } }
             }
             @if let Some(schema) = &skill.input_schema {
-                details data-key=(format!("{}-{at}", row.slug)) { summary { "What it takes" } pre tabindex="0" { code { (pretty(schema)) } } }
+                details data-key=(format!("{}-{at}", row.slug)) { summary { "Input schema" } pre tabindex="0" { code { (pretty_json(schema)) } } }
             }
         }
     }
 }
 
-/// What the form says, as the API is told it.
-fn described(visit: &Visit) -> Result<Value, String> {
-    let given = |name: &str| visit.field(name).map(str::trim).filter(|text| !text.is_empty());
-    let mut wanted = Map::new();
+/// Request body of the API from the fields of the form.
+fn read_form(request: &PageRequest) -> Result<Value, String> {
+    let given = |name: &str| request.field(name).map(str::trim).filter(|text| !text.is_empty());
+    let mut deployment = Map::new();
     let is_function = given("kind") == Some("function");
-    wanted.insert("kind".to_owned(), json!(if is_function { "function" } else { "mcp" }));
-    wanted.insert("name".to_owned(), json!(given("name").unwrap_or_default()));
+    deployment.insert("kind".to_owned(), json!(if is_function { "function" } else { "mcp" }));
+    deployment.insert("name".to_owned(), json!(given("name").unwrap_or_default()));
     if let Some(url) = given("url") {
-        wanted.insert("url".to_owned(), json!(url));
+        deployment.insert("url".to_owned(), json!(url));
     }
     if let Some(command) = given("command") {
         let words: Vec<&str> = command.lines().map(str::trim).filter(|word| !word.is_empty()).collect();
-        wanted.insert("command".to_owned(), json!(words));
+        deployment.insert("command".to_owned(), json!(words));
     }
     for (name, between) in [("headers", ':'), ("env", '=')] {
         if let Some(lines) = given(name) {
-            wanted.insert(name.to_owned(), settings(name, lines, between)?);
+            deployment.insert(name.to_owned(), settings(name, lines, between)?);
         }
     }
     if let Some(trust) = given("trust").filter(|_| !is_function) {
-        wanted.insert("trust".to_owned(), json!(trust));
+        deployment.insert("trust".to_owned(), json!(trust));
     }
     if let Some(timeout) = given("timeout") {
         let seconds: f64 =
             timeout.parse().map_err(|_| format!("timeout: \"{timeout}\" is not a number of seconds"))?;
-        wanted.insert("timeout".to_owned(), json!(seconds));
+        deployment.insert("timeout".to_owned(), json!(seconds));
     }
     if is_function {
-        wanted.insert("description".to_owned(), json!(given("description").unwrap_or_default()));
-        wanted.insert("idempotent".to_owned(), json!(visit.field("idempotent").is_some()));
+        deployment.insert("description".to_owned(), json!(given("description").unwrap_or_default()));
+        deployment.insert("idempotent".to_owned(), json!(request.field("idempotent").is_some()));
         for name in ["input_schema", "output_schema"] {
             if let Some(schema) = given(name) {
                 let schema =
                     Json::parse(schema).map_err(|error| format!("{name}: this is not JSON: {error}"))?;
-                wanted.insert(name.to_owned(), schema.value());
+                deployment.insert(name.to_owned(), schema.value());
             }
         }
     }
-    Ok(Value::Object(wanted))
+    Ok(Value::Object(deployment))
 }
 
-/// Names and values, one on each line.
+/// Names and values, one per line.
 fn settings(what: &str, lines: &str, between: char) -> Result<Value, String> {
     let read = |line: &str| {
         let (name, value) = line.split_once(between)?;
@@ -247,61 +253,73 @@ fn settings(what: &str, lines: &str, between: char) -> Result<Value, String> {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     let read = lines.map(|line| {
         read(line).ok_or_else(|| {
-            format!("{what}: write one on each line, as `NAME{between} value`: \"{}\"", text::cut(line, 60).0)
+            format!(
+                "{what}: enter one per line, as `NAME{between} value`: \"{}\"",
+                text::truncate(line, 60).0
+            )
         })
     });
     read.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-fn form(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> Response {
-    let frame = visit.frame();
-    let given = |name| visit.field(name).unwrap_or_default();
+fn form(request: &PageRequest, status: StatusCode, failure: Option<&Failure>) -> Response {
+    let frame = request.frame();
+    let given = |name| request.field(name).unwrap_or_default();
     let is_function = given("kind") == "function";
     let body = html! {
-        div.top { div { h1 { "Deploy a server or a function" } p.sub { "Its tools are offered at every door as soon as it answers" } } }
-        (layout::refused(failure))
-        form.panel method="post" action=(frame.to(HERE)) {
-            (frame.proof())
+        div.top { div { h1 { "Add an MCP server or function" } p.sub { "Its tools are available as soon as it answers" } } }
+        (layout::error_message(failure))
+        form.panel method="post" action=(frame.url(PAGE_PATH)) {
+            (frame.csrf_field())
             div.field {
-                label for="kind" { "What it is" }
+                label for="kind" { "Type" }
                 select #kind name="kind" {
-                    option value="mcp" { "an MCP server: it says itself which tools it has" }
-                    option value="function" selected[is_function] { "a function: arguments in, result out" }
+                    option value="mcp" { "MCP server" }
+                    option value="function" selected[is_function] { "Function" }
                 }
             }
-            (line("name", "Name", given("name"), "weather", "Letters, digits, - and _. Its tools are called by it."))
-            (line("url", "Address", given("url"), "https://tools.example.com/mcp", "Of an MCP server, or where a function's arguments are posted to as JSON."))
-            (lines("headers", "Headers", given("headers"), "One on each line: Name: value. A secret is named, never written: ${VARIABLE}."))
-            @if visit.console.may_use_machine(&visit.caller) {
-                (lines("command", "Or a command of the server's machine", given("command"), "The program and its arguments, each on a line of its own."))
-                (lines("env", "Its variables", given("env"), "One on each line: NAME=value."))
+            (text_field("name", "Name", given("name"), "weather", "Letters, digits, - and _. Prefix of the names of its tools."))
+            (text_field("url", "Address", given("url"), "https://tools.example.com/mcp", "URL of the MCP server, or URL that the arguments of a function are posted to as JSON."))
+            (lines_field("headers", "Headers", given("headers"), "One per line: Name: value. Reference a secret as ${VARIABLE}."))
+            @if request.console.may_use_machine_resources(&request.caller) {
+                (lines_field("command", "Or a command on the server's machine", given("command"), "Program and arguments, one per line."))
+                (lines_field("env", "Environment variables", given("env"), "One per line: NAME=value."))
             } @else {
-                p.hint.muted { "Commands of the server's machine are deployed there, with " code { "rialto tools add" } ", or here where " code { "[server] allow_commands_over_api" } " is set." }
+                p.hint.muted { "Commands are added on the server's machine with " code { "rialto tools add" } ", or here if " code { "[server] allow_commands_over_api" } " is set." }
             }
             div.field {
                 label for="tool-trust" { "Trust" }
                 select #tool-trust name="trust" {
-                    option value="" { "as usual" }
-                    option value="external" selected[given("trust") == "external"] { "external: its tools need a permit, and what it changes in them is held" }
-                    option value="trusted" selected[given("trust") == "trusted"] { "trusted: for those who may write policies" }
+                    option value="" { "default" }
+                    option value="external" selected[given("trust") == "external"] { "external: tools need a policy, and changes need approval" }
+                    option value="trusted" selected[given("trust") == "trusted"] { "trusted: requires permission to write policies" }
                 }
-                p.hint { "For an MCP server. Who may not write policies deploys external ones." }
+                p.hint { "For MCP servers. Without permission to write policies, a new server is external." }
             }
-            (line("timeout", "Timeout in seconds", given("timeout"), "30", ""))
+            (text_field("timeout", "Timeout in seconds", given("timeout"), "30", ""))
             details data-key="function" open[is_function] {
-                summary { "For a function" }
-                (line("description", "What it does", given("description"), "", "For whoever decides whether to call it."))
-                (lines("input_schema", "JSON Schema of its arguments", given("input_schema"), "Arguments that do not fit are refused, and its form is made of it."))
-                (lines("output_schema", "JSON Schema of its result", given("output_schema"), "A result that does not fit is a failure."))
-                label.check { input type="checkbox" name="idempotent" value="yes" checked[visit.field("idempotent").is_some()]; "Calling it twice does no more than calling it once" }
+                summary { "Function options" }
+                (text_field("description", "Description", given("description"), "", "Shown to callers and models."))
+                (lines_field("input_schema", "Input schema", given("input_schema"), "JSON Schema of its arguments. Other arguments are rejected."))
+                (lines_field("output_schema", "Output schema", given("output_schema"), "JSON Schema of its result. Other results are errors."))
+                label.check { input type="checkbox" name="idempotent" value="yes" checked[request.field("idempotent").is_some()]; "Idempotent: calls can be repeated safely" }
             }
-            div.actions { button.first type="submit" { "Deploy" } a.button href=(frame.to(HERE)) { "Cancel" } }
+            div.actions { button.first type="submit" { "Add" } a.button href=(frame.url(PAGE_PATH)) { "Cancel" } }
         }
     };
-    frame.answer(status, &Page { title: "Deploy", at: HERE, live: None, is_over: false, body })
+    frame.respond(
+        status,
+        &PageContent {
+            title: "Add an MCP server or function",
+            at: PAGE_PATH,
+            live: None,
+            is_over: false,
+            body,
+        },
+    )
 }
 
-fn line(name: &str, label: &str, value: &str, sample: &str, hint: &str) -> Markup {
+fn text_field(name: &str, label: &str, value: &str, sample: &str, hint: &str) -> Markup {
     let is_required = name == "name";
     html! {
         div.field {
@@ -312,7 +330,7 @@ fn line(name: &str, label: &str, value: &str, sample: &str, hint: &str) -> Marku
     }
 }
 
-fn lines(name: &str, label: &str, value: &str, hint: &str) -> Markup {
+fn lines_field(name: &str, label: &str, value: &str, hint: &str) -> Markup {
     html! {
         div.field {
             label for=(format!("tool-{name}")) { (label) }

@@ -1,4 +1,4 @@
-//! Administration leaves a trace: every operation is one record, who, what, before and after; refused attempts too.
+//! Audit records of administrative operations: one for every attempt, also for denied and unreadable ones.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use rialto_model::{
 use rialto_testkit::{agents, peer::ScriptedPeer};
 use serde_json::{Value, json};
 
-use crate::house::{ANN, BOB, House};
+use crate::fixture::{ANN, BOB, Fixture};
 
-/// One operation: how it is asked for, and what its record says.
+/// Administrative operation: its request, and the expected record.
 struct Op {
     method: &'static str,
     route: &'static str,
     path: String,
     body: String,
     verb: &'static str,
-    /// Whether there was something before, and is something after.
+    /// Whether the record has a state before and a state after.
     states: (bool, bool),
 }
 
@@ -45,31 +45,31 @@ fn op(
     Op { method, route, path: format!("/api/v1{path}"), body, verb, states }
 }
 
-async fn house() -> House {
-    let house = House::pinned_with(ScriptedPeer::echo(), MACHINE).await;
+async fn fixture() -> Fixture {
+    let fixture = Fixture::pinned_with(ScriptedPeer::echo(), MACHINE).await;
     let card = || agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card(), Trust::External).await;
-    house.discovery.serve("https://new.example.com", agents::card("New", vec![]));
-    house.discovery.serve("mcp:files", agents::card("Files", vec![]));
-    house
+    fixture.register("https://desk.example.com", card(), Trust::External).await;
+    fixture.discovery.serve("https://new.example.com", agents::card("New", vec![]));
+    fixture.discovery.serve("mcp:files", agents::card("Files", vec![]));
+    fixture
 }
 
-async fn records(house: &House) -> Vec<VerbEvent> {
+async fn records(fixture: &Fixture) -> Vec<VerbEvent> {
     let filter = AuditFilter { admin: true, ..AuditFilter::newest(1_000) };
-    let found = house.store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    let found = fixture.store.audit_trail(&Scope::default(), &filter).await.unwrap();
     found.into_iter().map(|record| record.event).collect()
 }
 
-/// Asks for something that leaves one record, and answers that with the answer.
-async fn one_record(house: &House, token: &str, op: &Op) -> (crate::house::Answer, VerbEvent) {
-    let before = records(house).await.len();
-    let answer = house.ask(token, op.method, &op.path, &op.body).await;
-    let mut after = records(house).await;
+/// Sends a request that writes one record. Returns the response and the record.
+async fn one_record(fixture: &Fixture, token: &str, op: &Op) -> (crate::fixture::TestResponse, VerbEvent) {
+    let before = records(fixture).await.len();
+    let answer = fixture.api(token, op.method, &op.path, &op.body).await;
+    let mut after = records(fixture).await;
     assert_eq!(after.len(), before + 1, "{} {}: {answer:?}", op.method, op.path);
     (answer, after.remove(0))
 }
 
-/// Every administrative route, in an order in which each can do its work.
+/// Every administrative route, in an order in which each can succeed.
 #[expect(clippy::too_many_lines, reason = "it is one table")]
 fn operations(webhook: &str, session: &str, token: &str, approval: &str) -> Vec<Op> {
     let r = |method, route| (method, route);
@@ -237,29 +237,30 @@ fn operations(webhook: &str, session: &str, token: &str, approval: &str) -> Vec<
     ]
 }
 
-/// What operations need that is there before.
-async fn prepared(house: &House) -> Vec<Op> {
-    let webhook = house.ask(ANN, "POST", "/api/v1/webhooks", r#"{"url":"https://good.example.com/a"}"#).await;
+/// Operations with the objects that they need.
+async fn prepared(fixture: &Fixture) -> Vec<Op> {
+    let webhook =
+        fixture.api(ANN, "POST", "/api/v1/webhooks", r#"{"url":"https://good.example.com/a"}"#).await;
     let webhook = webhook.json()["id"].as_str().unwrap().to_owned();
-    house.add_node("a").await;
-    house.cookie(BOB).await;
-    let sessions = house.ask(ANN, "GET", "/api/v1/sessions", "").await.json();
+    fixture.add_node("a").await;
+    fixture.sign_in(BOB).await;
+    let sessions = fixture.api(ANN, "GET", "/api/v1/sessions", "").await.json();
     let session = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
-    let token = house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"dora"}"#).await.json();
+    let token = fixture.api(ANN, "POST", "/api/v1/tokens", r#"{"caller":"dora"}"#).await.json();
     operations(&webhook, &session, token["id"].as_str().unwrap(), "apr_none")
 }
 
 #[tokio::test]
-async fn every_administrative_operation_is_one_record() {
-    let house = house().await;
-    for op in prepared(&house).await {
+async fn every_administrative_operation_writes_one_audit_record() {
+    let fixture = fixture().await;
+    for op in prepared(&fixture).await {
         if op.route == "/agents/{key}/approve" {
-            // There must be a card that waits.
+            // A changed card must be pending.
             let card = agents::card("Desk", vec![agents::skill("ask"), agents::skill("tell")]);
-            house.discovery.serve("https://desk.example.com", card);
-            house.ask(ANN, "POST", "/api/v1/agents/desk/refresh", "").await;
+            fixture.discovery.serve("https://desk.example.com", card);
+            fixture.api(ANN, "POST", "/api/v1/agents/desk/refresh", "").await;
         }
-        let (answer, record) = one_record(&house, ANN, &op).await;
+        let (answer, record) = one_record(&fixture, ANN, &op).await;
         let what = format!("{} {}: {answer:?} {record:?}", op.method, op.path);
         assert_eq!((&*record.verb.verb, &*record.verb.caller), (op.verb, "ann"), "{what}");
         let args = record.verb.args.value();
@@ -283,18 +284,18 @@ async fn every_administrative_operation_is_one_record() {
             "{what}"
         );
     }
-    let all = serde_json::to_string(&records(&house).await).unwrap();
+    let all = serde_json::to_string(&records(&fixture).await).unwrap();
     for secret in ["hunter2", "rialto_fresh", "whsec_made"] {
         assert!(!all.contains(secret), "{secret} is on record");
     }
-    assert!(matches!(house.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(fixture.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
 }
 
 #[tokio::test]
-async fn every_refused_attempt_is_one_record() {
-    let house = house().await;
-    for op in prepared(&house).await {
-        let (answer, record) = one_record(&house, BOB, &op).await;
+async fn every_denied_attempt_writes_one_audit_record() {
+    let fixture = fixture().await;
+    for op in prepared(&fixture).await {
+        let (answer, record) = one_record(&fixture, BOB, &op).await;
         let what = format!("{} {}: {answer:?} {record:?}", op.method, op.path);
         let is_own = op.verb == "session.end";
         assert_eq!(answer.status, if is_own { 204 } else { 403 }, "{what}");
@@ -305,38 +306,38 @@ async fn every_refused_attempt_is_one_record() {
             "{what}"
         );
     }
-    assert!(matches!(house.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(fixture.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_is_one_record_too() {
-    let house = house().await;
+async fn an_unreadable_request_writes_one_audit_record() {
+    let fixture = fixture().await;
     let takes_body = |op: &Op| {
         let path = format!("/api/v1{}", op.route);
         routes().any(|route| route.method == op.method && route.path == path && route.body.is_some())
     };
-    let mut garbled = 0;
-    for op in prepared(&house).await {
+    let mut with_body = 0;
+    for op in prepared(&fixture).await {
         let mut attempts = vec![Op { path: format!("{}?hunter2=1", op.path), body: String::new(), ..op }];
         if takes_body(&op) {
-            garbled += 1;
+            with_body += 1;
             attempts.push(Op { path: op.path.clone(), body: r#"{"hunter2": "#.to_owned(), ..op });
         }
         for attempt in attempts {
-            let (answer, record) = one_record(&house, ANN, &attempt).await;
+            let (answer, record) = one_record(&fixture, ANN, &attempt).await;
             let what = format!("{} {}: {answer:?} {record:?}", attempt.method, attempt.path);
             assert_eq!(answer.status, 400, "{what}");
             assert_eq!((&*record.verb.verb, &*record.verb.caller), (op.verb, "ann"), "{what}");
             assert_eq!(record.outcome, Some(Outcome::Failed), "{what}");
         }
     }
-    assert!(garbled > 10, "{garbled}");
-    let all = serde_json::to_string(&records(&house).await).unwrap();
+    assert!(with_body > 10, "{with_body}");
+    let all = serde_json::to_string(&records(&fixture).await).unwrap();
     assert!(all.contains("bad input") && !all.contains("hunter2"), "what was sent is not repeated");
 }
 
 #[test]
-fn no_administrative_route_is_missing_from_the_table() {
+fn the_test_covers_every_administrative_route() {
     let ops = operations("", "", "", "");
     let tested: BTreeSet<String> =
         ops.iter().map(|op| format!("{} /api/v1{}", op.method, op.route)).collect();
@@ -347,105 +348,109 @@ fn no_administrative_route_is_missing_from_the_table() {
 }
 
 #[tokio::test]
-async fn the_console_and_the_api_record_alike_and_both_show_it() {
-    let house = house().await;
-    let before = records(&house).await.len();
-    let made = house.submit(ANN, "/factory/tokens", "caller=carl&scope=call").await;
+async fn console_and_api_write_the_same_records_and_both_list_them() {
+    let fixture = fixture().await;
+    let before = records(&fixture).await.len();
+    let made = fixture.submit(ANN, "/factory/tokens", "caller=carl&scope=call").await;
     assert_eq!(made.status, 201, "{made:?}");
-    let after = records(&house).await;
+    let after = records(&fixture).await;
     assert_eq!((after.len() - before, after[0].verb.verb.as_str()), (1, "token.create"));
-    let found = house.ask(ANN, "GET", "/api/v1/audit?admin=true", "").await.json();
+    let found = fixture.api(ANN, "GET", "/api/v1/audit?admin=true", "").await.json();
     assert_eq!(found["records"][0]["event"]["verb"], "token.create");
     assert!(found["records"].as_array().unwrap().iter().all(|record| record["event"]["phase"] == "admin"));
-    let page = house.page("/factory/audit?admin=true").await.body;
+    let page = fixture.page("/factory/audit?admin=true").await.body;
     assert!(page.contains("token.create") && page.contains("carl"), "{page}");
-    assert_eq!(house.ask(ANN, "GET", "/api/v1/audit?admin=perhaps", "").await.status, 400);
+    assert_eq!(fixture.api(ANN, "GET", "/api/v1/audit?admin=perhaps", "").await.status, 400);
 }
 
 #[tokio::test]
-async fn signing_in_and_out_is_recorded_and_so_is_a_wrong_token() {
-    let house = house().await;
+async fn sign_in_sign_out_and_failed_sign_in_are_recorded() {
+    let fixture = fixture().await;
     let wrong =
-        house.send("POST", "/factory/sign-in", &[("origin", "http://localhost")], "token=wrong").await;
+        fixture.send("POST", "/factory/sign-in", &[("origin", "http://localhost")], "token=wrong").await;
     assert_eq!(wrong.status, 401);
-    let refused = records(&house).await.remove(0);
+    let refused = records(&fixture).await.remove(0);
     assert!(refused.verb.verb == "session.sign_in" && refused.context.denied, "{refused:?}");
-    let cookie = house.cookie(ANN).await;
-    let signed_in = records(&house).await.remove(0);
+    let cookie = fixture.sign_in(ANN).await;
+    let signed_in = records(&fixture).await.remove(0);
     assert_eq!((&*signed_in.verb.verb, &*signed_in.verb.caller), ("session.sign_in", "ann"));
     assert_eq!(signed_in.outcome, Some(Outcome::Completed));
-    sign_out(&house, &cookie).await;
-    let signed_out = records(&house).await.remove(0);
+    sign_out(&fixture, &cookie).await;
+    let signed_out = records(&fixture).await.remove(0);
     assert_eq!((&*signed_out.verb.verb, &*signed_out.verb.caller), ("session.sign_out", "ann"));
 }
 
 #[tokio::test]
-async fn a_copied_cookie_is_refused_after_signing_out_and_a_session_can_be_ended() {
-    let house = house().await;
-    let (mine, other) = (house.cookie(ANN).await, house.cookie(ANN).await);
+async fn a_copied_cookie_is_rejected_after_sign_out_and_a_session_can_be_ended() {
+    let fixture = fixture().await;
+    let (mine, other) = (fixture.sign_in(ANN).await, fixture.sign_in(ANN).await);
     let looks =
-        async |cookie: &str| house.send("GET", "/api/v1/tokens", &[("cookie", cookie)], "").await.status;
+        async |cookie: &str| fixture.send("GET", "/api/v1/tokens", &[("cookie", cookie)], "").await.status;
     assert_eq!((looks(&mine).await, looks(&other).await), (200, 200));
-    sign_out(&house, &mine).await;
+    sign_out(&fixture, &mine).await;
     assert_eq!((looks(&mine).await, looks(&other).await), (401, 200), "only the one that signed out");
-    let sessions = house.ask(ANN, "GET", "/api/v1/sessions", "").await.json();
+    let sessions = fixture.api(ANN, "GET", "/api/v1/sessions", "").await.json();
     let id = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1, "{sessions}");
-    assert_eq!(house.ask(BOB, "DELETE", &format!("/api/v1/sessions/{id}"), "").await.status, 404, "not his");
-    let ended = house.submit(ANN, &format!("/factory/sessions/{id}/end"), "").await;
+    assert_eq!(
+        fixture.api(BOB, "DELETE", &format!("/api/v1/sessions/{id}"), "").await.status,
+        404,
+        "not his"
+    );
+    let ended = fixture.submit(ANN, &format!("/factory/sessions/{id}/end"), "").await;
     assert_eq!((ended.status, looks(&other).await), (303, 401));
     assert!(
-        house.ask(ANN, "GET", "/api/v1/tokens", "").await.json()["tokens"].to_string().contains("tok_ann")
+        fixture.api(ANN, "GET", "/api/v1/tokens", "").await.json()["tokens"].to_string().contains("tok_ann")
     );
 }
 
 #[tokio::test]
-async fn nobody_makes_a_token_in_the_name_of_another_caller() {
-    let house = house().await;
-    let refused = house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"bob"}"#).await;
+async fn a_token_cannot_be_created_for_another_existing_caller() {
+    let fixture = fixture().await;
+    let refused = fixture.api(ANN, "POST", "/api/v1/tokens", r#"{"caller":"bob"}"#).await;
     assert!(refused.status == 403 && refused.body.contains("rialto tokens create bob"), "{refused:?}");
-    let own = house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"ann"}"#).await;
+    let own = fixture.api(ANN, "POST", "/api/v1/tokens", r#"{"caller":"ann"}"#).await;
     assert_eq!((own.status, &own.json()["createdBy"]), (201, &json!("ann")), "{own:?}");
-    let tokens = house.ask(ANN, "GET", "/api/v1/tokens", "").await.json();
+    let tokens = fixture.api(ANN, "GET", "/api/v1/tokens", "").await.json();
     let id = tokens["tokens"].as_array().unwrap().iter().find(|token| token["caller"] == "bob").unwrap();
-    house.ask(ANN, "DELETE", &format!("/api/v1/tokens/{}", id["id"].as_str().unwrap()), "").await;
-    let refused = house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"bob"}"#).await;
+    fixture.api(ANN, "DELETE", &format!("/api/v1/tokens/{}", id["id"].as_str().unwrap()), "").await;
+    let refused = fixture.api(ANN, "POST", "/api/v1/tokens", r#"{"caller":"bob"}"#).await;
     assert_eq!(refused.status, 403, "his tasks are still there: {refused:?}");
 }
 
 #[tokio::test]
-async fn a_revoked_token_and_an_ended_session_receive_nothing_more() {
-    let house = house().await;
-    house.follow_revocations();
-    let mut stream = house.listen(ANN, &[]).await;
-    let cookie = house.cookie(ANN).await;
-    let mut page = house.listen_with_cookie(&cookie).await;
-    sign_out(&house, &cookie).await;
-    page.until_over().await;
-    house.store.revoke_token("tok_bob", rialto_model::clock::Timestamp::UNIX_EPOCH).await.unwrap();
-    let made = house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"carl"}"#).await;
+async fn streams_end_with_a_revoked_token_and_an_ended_session() {
+    let fixture = fixture().await;
+    fixture.follow_revocations();
+    let mut stream = fixture.listen(ANN, &[]).await;
+    let cookie = fixture.sign_in(ANN).await;
+    let mut page = fixture.listen_with_cookie(&cookie).await;
+    sign_out(&fixture, &cookie).await;
+    page.read_to_end().await;
+    fixture.store.revoke_token("tok_bob", rialto_model::clock::Timestamp::UNIX_EPOCH).await.unwrap();
+    let made = fixture.api(ANN, "POST", "/api/v1/tokens", r#"{"caller":"carl"}"#).await;
     assert_eq!(made.status, 201, "ann's own stream is as it was");
-    house.store.revoke_token("tok_ann", rialto_model::clock::Timestamp::UNIX_EPOCH).await.unwrap();
-    stream.until_over().await;
+    fixture.store.revoke_token("tok_ann", rialto_model::clock::Timestamp::UNIX_EPOCH).await.unwrap();
+    stream.read_to_end().await;
 }
 
-async fn sign_out(house: &House, cookie: &str) {
+async fn sign_out(fixture: &Fixture, cookie: &str) {
     let headers = [("accept", "text/html"), ("cookie", cookie), ("origin", "http://localhost")];
-    let csrf = house.send("GET", "/factory", &headers[..2], "").await.csrf();
-    let out = house.send("POST", "/factory/sign-out", &headers, &format!("csrf={csrf}")).await;
+    let csrf = fixture.send("GET", "/factory", &headers[..2], "").await.csrf();
+    let out = fixture.send("POST", "/factory/sign-out", &headers, &format!("csrf={csrf}")).await;
     assert_eq!(out.status, 303, "{out:?}");
 }
 
 #[tokio::test]
-async fn who_may_not_write_policies_deploys_external_servers_alone() {
+async fn without_permission_to_write_policies_only_external_servers_are_deployed() {
     let carl = r#"permit (principal == User::"carl", action == Action::"admin_agents", resource);"#;
-    let house = House::with_policies(ScriptedPeer::echo(), carl).await;
-    house.add_token("carl", "carl's token", Rights::ALL).await;
-    house.discovery.serve("mcp:files", agents::card("Files", vec![agents::skill("read")]));
+    let fixture = Fixture::with_policies(ScriptedPeer::echo(), carl).await;
+    fixture.add_token("carl", "carl's token", Rights::ALL).await;
+    fixture.discovery.serve("mcp:files", agents::card("Files", vec![agents::skill("read")]));
     let deploy = async |token: &str, trust: Value| {
         let body =
             json!({ "kind": "mcp", "name": "files", "url": "https://files.example.com", "trust": trust });
-        house.ask(token, "POST", "/api/v1/tools", &body.to_string()).await
+        fixture.api(token, "POST", "/api/v1/tools", &body.to_string()).await
     };
     assert_eq!(deploy("carl's token", Value::Null).await.json()["trust"], "external");
     let refused = deploy("carl's token", json!("trusted")).await;
@@ -454,8 +459,8 @@ async fn who_may_not_write_policies_deploys_external_servers_alone() {
     assert_eq!(kept["trust"], "external", "a known one stays what it is: {kept}");
     assert_eq!(deploy(ANN, json!("trusted")).await.json()["trust"], "trusted");
     let refused = deploy(ANN, json!("system")).await;
-    assert!(refused.status == 400 && refused.body.contains("cannot be given"), "{refused:?}");
-    assert_eq!(house.ask(ANN, "DELETE", "/api/v1/tools/files", "").await.status, 204);
+    assert!(refused.status == 400 && refused.body.contains("cannot be assigned"), "{refused:?}");
+    assert_eq!(fixture.api(ANN, "DELETE", "/api/v1/tools/files", "").await.status, 204);
     assert_eq!(
         deploy(ANN, Value::Null).await.json()["trust"],
         "system",
@@ -464,13 +469,13 @@ async fn who_may_not_write_policies_deploys_external_servers_alone() {
 }
 
 #[tokio::test]
-async fn a_policy_in_a_file_is_shown_as_such() {
-    let house = house().await;
-    let listed = house.ask(ANN, "GET", "/api/v1/policies", "").await.json();
+async fn a_policy_in_a_file_has_the_author_file() {
+    let fixture = fixture().await;
+    let listed = fixture.api(ANN, "GET", "/api/v1/policies", "").await.json();
     let created = listed["policies"].as_array().unwrap().iter().map(|policy| &policy["createdBy"]);
     let created: Vec<&Value> = created.collect();
     assert!(created.len() > 1 && created.iter().all(|by| **by == "file"), "{listed}");
-    let shown = house.ask(ANN, "GET", "/api/v1/policies/starter.cedar", "").await.json();
+    let shown = fixture.api(ANN, "GET", "/api/v1/policies/starter.cedar", "").await.json();
     assert_eq!(shown["createdBy"], "file");
-    assert!(house.page("/factory/policies").await.body.contains("Created by <bdi>file</bdi>"));
+    assert!(fixture.page("/factory/policies").await.body.contains("Created by <bdi>file</bdi>"));
 }

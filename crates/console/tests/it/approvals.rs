@@ -1,4 +1,4 @@
-//! What waits for a person's word: who sees it, who decides, and what becomes of it.
+//! Approvals: visibility, decisions and their effect on calls.
 
 use rialto_model::{agent::Trust, message::Part};
 use rialto_testkit::{
@@ -7,86 +7,86 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::house::{ANN, BOB, House};
+use crate::fixture::{ANN, BOB, Fixture};
 
 const ASKS: &str = r#"@id("ask-ops") @approval("the ops team")
     forbid (principal, action == Action::"a2a_invoke", resource) unless { context.approved };"#;
-const NOTHING: &str = "Nothing waits";
+const NOTHING: &str = "No pending approvals";
 
-async fn house() -> House {
+async fn fixture() -> Fixture {
     let peer = ScriptedPeer::telling(finished_with(vec![Part::text("well done")]));
-    let house = House::with_policies(peer, ASKS).await;
+    let fixture = Fixture::with_policies(peer, ASKS).await;
     let schema = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
     let card = agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
-    house.keep_approvals();
-    house
+    fixture.register("https://desk.example.com", card, Trust::Trusted).await;
+    fixture.keep_approvals();
+    fixture
 }
 
-/// Has somebody try the skill; answers where its task is.
-async fn try_as(house: &House, token: &str) -> String {
-    let begun = house.submit(token, "/factory/agents/desk/try/ask", "arg.to=%3Cb%3Ecarl").await;
+/// Calls the skill from its form. Returns the path of the task.
+async fn try_as(fixture: &Fixture, token: &str) -> String {
+    let begun = fixture.submit(token, "/factory/agents/desk/try/ask", "arg.to=%3Cb%3Ecarl").await;
     assert_eq!(begun.status, 303, "{begun:?}");
     let task = begun.header("location").split('?').next().unwrap().to_owned();
-    house.until(&task, "input-required").await;
+    fixture.wait_for(&task, "input-required").await;
     task
 }
 
 #[tokio::test]
-async fn what_waits_is_shown_with_who_asks_and_why_and_goes_on_when_it_is_approved() {
-    let house = house().await;
-    assert!(!house.page("/factory").await.body.contains("class=\"badge\""));
-    let task = try_as(&house, BOB).await;
-    let page = house.page("/factory/approvals").await;
+async fn a_pending_approval_shows_caller_and_policy_and_its_call_resumes_when_approved() {
+    let fixture = fixture().await;
+    assert!(!fixture.page("/factory").await.body.contains("class=\"badge\""));
+    let task = try_as(&fixture, BOB).await;
+    let page = fixture.page("/factory/approvals").await;
     for shown in ["ask", "&lt;b&gt;carl", "bob", "the ops team", "ask-ops", "expires", &task] {
         assert!(page.body.contains(shown), "{shown}: {page:?}");
     }
     assert!(!page.body.contains("<b>carl") && !page.body.contains(NOTHING));
-    let overview = house.page("/factory").await.body;
+    let overview = fixture.page("/factory").await.body;
     assert!(overview.contains("<span class=\"badge\">1<span class=\"vh\"> waiting"), "{overview}");
-    let done = house.submit(ANN, &page.approve_at(), "reason=it+is+fine").await;
+    let done = fixture.submit(ANN, &page.approve_path(), "reason=it+is+fine").await;
     assert_eq!((done.status, done.header("location")), (303, "/factory/approvals?done=allowed"));
-    house.until(&task, "well done").await;
-    let page = house.page("/factory/approvals?done=allowed").await;
-    for shown in [NOTHING, "It is approved", "approved</span>", "it is fine", "ann"] {
+    fixture.wait_for(&task, "well done").await;
+    let page = fixture.page("/factory/approvals?done=allowed").await;
+    for shown in [NOTHING, "The call is approved", "approved</span>", "it is fine", "ann"] {
         assert!(page.body.contains(shown), "{shown}: {page:?}");
     }
     assert!(!page.body.contains("class=\"badge\""), "{page:?}");
 }
 
 #[tokio::test]
-async fn the_page_of_a_task_that_waits_has_the_same_buttons() {
-    let house = house().await;
-    let task = try_as(&house, BOB).await;
-    let page = house.page(&task).await;
+async fn the_page_of_a_waiting_task_has_the_approval_form() {
+    let fixture = fixture().await;
+    let task = try_as(&fixture, BOB).await;
+    let page = fixture.page(&task).await;
     assert!(!page.body.contains("Your answer"), "{page:?}");
-    let deny = page.approve_at().replace("/approve", "/deny");
+    let deny = page.approve_path().replace("/approve", "/deny");
     let from = format!("http://localhost{task}");
     let headers =
         [("accept", "text/html"), ("authorization", &*format!("Bearer {ANN}")), ("referer", from.as_str())];
-    let done = house.send("POST", &deny, &headers, "reason=no+need").await;
+    let done = fixture.send("POST", &deny, &headers, "reason=no+need").await;
     assert_eq!((done.status, done.header("location")), (303, &*format!("{task}?done=denied")), "{done:?}");
-    let over = house.until(&task, "data-over").await;
+    let over = fixture.wait_for(&task, "data-over").await;
     assert!(over.body.contains("no need") && !over.body.contains("/deny\""), "{over:?}");
-    let again = house.submit(ANN, &deny, "").await;
+    let again = fixture.submit(ANN, &deny, "").await;
     assert_eq!(again.status, 409, "{again:?}");
     assert!(again.body.contains("was decided before"), "{again:?}");
 }
 
 #[tokio::test]
-async fn nobody_decides_who_may_not() {
-    let house = house().await;
-    let task = try_as(&house, ANN).await;
-    let page = house.page("/factory/approvals").await;
-    let own = house.submit(ANN, &page.approve_at(), "").await;
+async fn an_approval_is_decided_only_with_permission() {
+    let fixture = fixture().await;
+    let task = try_as(&fixture, ANN).await;
+    let page = fixture.page("/factory/approvals").await;
+    let own = fixture.submit(ANN, &page.approve_path(), "").await;
     assert_eq!(own.status, 403, "{own:?}");
     assert!(own.body.contains("asked for ask itself") || own.body.contains("needs approval by"), "{own:?}");
     let bearer = format!("Bearer {BOB}");
     let headers = [("accept", "text/html"), ("authorization", bearer.as_str())];
-    let looked = house.send("GET", "/factory/approvals", &headers, "").await;
+    let looked = fixture.send("GET", "/factory/approvals", &headers, "").await;
     assert_eq!(looked.status, 403, "{looked:?}");
     assert!(!looked.body.contains("carl"));
-    assert_eq!(house.submit(BOB, &page.approve_at(), "").await.status, 403);
-    assert_eq!(house.submit(ANN, "/factory/approvals/nothing/approve", "").await.status, 404);
-    assert!(house.page(&task).await.body.contains("input-required"), "it waits still");
+    assert_eq!(fixture.submit(BOB, &page.approve_path(), "").await.status, 403);
+    assert_eq!(fixture.submit(ANN, "/factory/approvals/nothing/approve", "").await.status, 404);
+    assert!(fixture.page(&task).await.body.contains("input-required"), "it waits still");
 }

@@ -1,4 +1,4 @@
-//! What calls of the last hour were like, however many there were and however they came.
+//! Statistics of the calls of the last hour: exact counts, estimates and bursts.
 
 use rialto_model::{
     agent::Trust,
@@ -13,24 +13,24 @@ use rialto_testkit::{
 };
 use serde_json::Value;
 
-use crate::house::{ANN, House};
+use crate::fixture::{ANN, Fixture};
 
-/// A house with one call on record, and that.
-async fn house() -> (House, VerbEvent) {
-    let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("done")]))).await;
+/// A fixture with one call on record, and that.
+async fn fixture() -> (Fixture, VerbEvent) {
+    let fixture = Fixture::new(ScriptedPeer::telling(finished_with(vec![Part::text("done")]))).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
-    house.submit(ANN, "/factory/agents/desk/try/ask", "message=hello").await;
-    house.until("/factory/audit", "post-verb").await;
+    fixture.register("https://desk.example.com", card, Trust::Trusted).await;
+    fixture.submit(ANN, "/factory/agents/desk/try/ask", "message=hello").await;
+    fixture.wait_for("/factory/audit", "post-verb").await;
     let filter = AuditFilter { limit: 10, ..Default::default() };
-    let records = house.store.audit_trail(&Default::default(), &filter).await.unwrap();
+    let records = fixture.store.audit_trail(&Default::default(), &filter).await.unwrap();
     let one = records.into_iter().map(|record| record.event).find(|event| event.phase == Phase::PostVerb);
-    (house, one.unwrap())
+    (fixture, one.unwrap())
 }
 
-/// Has so many calls on record as having ended in each of the last minutes, the oldest first; every tenth of them failed.
-async fn had(minutes: impl IntoIterator<Item = i64>) -> (House, Value) {
-    let (house, one) = house().await;
+/// Records this many ended calls in each of the last minutes, oldest first; every tenth failed.
+async fn had(minutes: impl IntoIterator<Item = i64>) -> (Fixture, Value) {
+    let (fixture, one) = fixture().await;
     let now = SystemClock.now();
     let minutes: Vec<i64> = minutes.into_iter().collect();
     for (at, count) in (1..=minutes.len()).rev().zip(minutes) {
@@ -43,10 +43,10 @@ async fn had(minutes: impl IntoIterator<Item = i64>) -> (House, Value) {
             event.outcome = Some(if n % 10 == 0 { Outcome::Failed } else { Outcome::Completed });
             event
         });
-        house.store.audit(many.collect()).await.unwrap();
+        fixture.store.audit(many.collect()).await.unwrap();
     }
-    let calls = house.ask(ANN, "GET", "/api/v1/overview", "").await.json()["calls"].clone();
-    (house, calls)
+    let calls = fixture.api(ANN, "GET", "/api/v1/overview", "").await.json()["calls"].clone();
+    (fixture, calls)
 }
 
 #[track_caller]
@@ -57,25 +57,25 @@ fn near(calls: &Value, name: &str, expected: f64, share: f64) {
 }
 
 #[tokio::test]
-async fn an_hour_is_counted_exactly_up_to_twenty_thousand_records() {
+async fn calls_are_counted_exactly_up_to_twenty_thousand_records() {
     let (_house, calls) = had([300; 50]).await;
     assert_eq!((calls["ended"].as_u64(), calls["failed"].as_u64()), (Some(15_001), Some(1_500)));
     assert_eq!((calls["isEstimated"].as_bool(), calls["isCut"].as_bool()), (Some(false), Some(false)));
 }
 
 #[tokio::test]
-async fn a_busy_hour_is_counted_from_some_of_its_records() {
-    let (house, calls) = had([600; 50]).await;
+async fn calls_of_a_busy_hour_are_estimated_from_a_sample() {
+    let (fixture, calls) = had([600; 50]).await;
     near(&calls, "ended", 30_000.0, 0.05);
     near(&calls, "failed", 3_000.0, 0.1);
     near(&calls, "p50Ms", 150.0, 0.1);
     near(&calls, "p99Ms", 297.0, 0.1);
     assert_eq!((calls["isEstimated"].as_bool(), calls["isCut"].as_bool()), (Some(true), Some(false)));
-    assert!(house.page("/factory").await.body.contains("≈ "));
+    assert!(fixture.page("/factory").await.body.contains("≈ "));
 }
 
 #[tokio::test]
-async fn a_burst_does_not_stand_for_the_quiet_before_it() {
+async fn a_burst_does_not_distort_the_estimate_of_quiet_minutes() {
     let quiet = std::iter::repeat_n(20, 48);
     let (_house, calls) = had(quiet.chain([24_000, 20])).await;
     near(&calls, "ended", 24_980.0, 0.03);

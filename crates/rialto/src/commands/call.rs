@@ -5,7 +5,7 @@ mod there;
 use std::time::Duration;
 
 use rialto_api_types::tasks::TaskDetail;
-use rialto_console::admin::calling::{self, Said};
+use rialto_console::admin::calls::{self, CallInput};
 use rialto_engine::{
     Request, Running, Step,
     peer::DiscoveryError,
@@ -71,8 +71,8 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
     if program.engine.resolve(&caller, &call.name).is_none() {
         program.tools.ask(program.engine.registry()).await;
     }
-    let said = said.map_or(Said::Nothing, Said::Text);
-    let (target, parts) = calling::meant(&here.console, &caller, &call.name, said)?;
+    let said = said.map_or(CallInput::Empty, CallInput::Text);
+    let (target, parts) = calls::resolve_call(&here.console, &caller, &call.name, said)?;
     let request = Request {
         task: call.task,
         context: call.context,

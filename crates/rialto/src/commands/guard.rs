@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use rialto_api_types::guardrails::{GuardrailFinding, GuardrailReport, GuardrailTest, GuardrailVerdict};
-use rialto_console::admin::guardrails::Asked;
+use rialto_api_types::guardrails::{GuardrailFinding, GuardrailTest, GuardrailTestResult, GuardrailVerdict};
+use rialto_console::admin::guardrails::GuardrailTestRequest;
 use rialto_guard::config::Guardrail;
 use rialto_model::{ids::OrgId, json::Json, message::Content};
 
@@ -19,8 +19,8 @@ use crate::{
 /// Tries them out here, with what is configured.
 pub(crate) fn run(command: &Guard, config: &Config, org: &OrgId) -> Result<(), Trouble> {
     let Guard::Test(options) = command;
-    let tried = asked(options)?.look(&config.guardrails, org.as_str())?;
-    show(&Json::of(&GuardrailReport::from(tried)), options.listing.json)
+    let tried = asked(options)?.run(&config.guardrails, org.as_str())?;
+    show(&Json::of(&GuardrailTestResult::from(tried)), options.listing.json)
 }
 
 /// Has a server try them out, with those in force there for the caller's org.
@@ -47,7 +47,7 @@ pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Troubl
 }
 
 fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
-    let told: GuardrailReport = read(json)?;
+    let told: GuardrailTestResult = read(json)?;
     if as_json {
         output::json(json);
     } else {
@@ -63,7 +63,7 @@ fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn print(report: &GuardrailReport) {
+fn print(report: &GuardrailTestResult) {
     if let Some(places) = &report.guardrails {
         let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
         output::line(format!("Guardrails: {applying}"));
@@ -90,15 +90,15 @@ fn row(finding: &GuardrailFinding) -> Vec<String> {
 }
 
 /// What is to be looked through, and what for.
-fn asked(options: &GuardTest) -> Result<Asked, Trouble> {
-    Ok(Asked {
+fn asked(options: &GuardTest) -> Result<GuardrailTestRequest, Trouble> {
+    Ok(GuardrailTestRequest {
         checks: options.checks.clone(),
         guardrail: options.guardrail.as_deref().map(guardrail_in).transpose()?,
         action: options.action.map(ActionName::action),
         skill: options.skill.clone(),
         target: options.target.target(),
         or_usual: true,
-        ..Asked::text(text(options.text.as_deref())?)
+        ..GuardrailTestRequest::from_text(text(options.text.as_deref())?)
     })
 }
 

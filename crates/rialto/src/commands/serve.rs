@@ -257,14 +257,14 @@ fn gate(
 
 fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
     let server = &program.config.server;
-    Ok(Console::new(rialto_console::Parts {
+    Ok(Console::new(rialto_console::ConsoleDeps {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        office: office::Clerk::of(program),
+        host: office::Clerk::of(program),
         site: server.site().map_err(Trouble::usage)?,
         needs_token,
-        at_machine: false,
+        is_local: false,
         // Whoever needs no token is at this machine.
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,

@@ -1,4 +1,4 @@
-//! The usual policies: templates that are filled in by name, and written like any other text.
+//! Templates of common policies.
 
 use std::sync::Arc;
 
@@ -9,95 +9,78 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::SkillId,
 };
-use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};
+use rialto_policy::{Action, Object, Subject, Template, Wish};
 
-use super::{Location, make_known, note_change, policy_texts, scope, target, who};
-use crate::{Console, admin::agents, office::KeptPolicy, operation::Operation};
+use super::{
+    PolicySelector, find_caller, find_target, policy_scope, policy_texts, publish_change, record_change,
+};
+use crate::{Console, admin::agents, host::ChangedPolicy, operation::AdminOperation};
 
-/// The usual policies: what they are called, what they do, what they are about.
-pub const USUAL: [(&str, &str, &str); 8] = [
-    ("allow-agent", "Let an agent and all its skills be called", "agent"),
-    ("allow-skill", "Let one skill be called", "agent.skill"),
-    ("allow-trust", "Let all agents of a level of trust be called", "external, trusted or system"),
-    ("allow-tag", "Let all skills with a tag be called", "tag"),
-    ("allow-admin", "Let a caller administer over the network", "all, admin_agents, admin_policies, …"),
-    ("deny-agent", "Forbid an agent to be called, whatever permits it", "agent"),
-    ("deny-skill", "Forbid one skill to be called, whatever permits it", "agent.skill"),
-    ("require-approval", "Forbid it without approval", "agent or agent.skill"),
+/// Templates: name, summary and kind of target.
+pub const TEMPLATES: [(&str, &str, &str); 8] = [
+    ("allow-agent", "Allow calls of an agent and all its skills", "agent"),
+    ("allow-skill", "Allow calls of one skill", "agent.skill"),
+    ("allow-trust", "Allow calls of all agents with a trust level", "external, trusted or system"),
+    ("allow-tag", "Allow calls of all skills with a tag", "tag"),
+    ("allow-admin", "Allow a caller to administer over the network", "all, admin_agents, admin_policies, …"),
+    ("deny-agent", "Deny calls of an agent, overriding all permits", "agent"),
+    ("deny-skill", "Deny calls of one skill, overriding all permits", "agent.skill"),
+    ("require-approval", "Require approval for calls", "agent or agent.skill"),
 ];
 
+/// Saves a policy from a template as part of a recorded operation.
+pub(in crate::admin) async fn save_template(
+    console: &Console,
+    caller: &Caller,
+    template: &Template<'_>,
+    name: Option<&str>,
+    selector: PolicySelector,
+) -> Result<ChangedPolicy, Failure> {
+    let scope = policy_scope(console, caller, selector.all_orgs)?;
+    let changed = console.host().add_policy(&scope, template, name, selector.place).await?;
+    publish_change(console).await?;
+    Ok(changed)
+}
+
 /// Writes a policy from a template.
-pub async fn add(
+pub async fn add_from_template(
     console: &Console,
     caller: &Caller,
-    template: &PolicyTemplate<'_>,
-    name: Option<&str>,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let operation = Operation::new("policy.save", name.unwrap_or_default());
+    new: &NewPolicy,
+) -> Result<ChangedPolicy, Failure> {
+    let name = Some(new.name.trim()).filter(|name| !name.is_empty());
+    let operation = AdminOperation::new("policy.save", name.unwrap_or(new.kind.as_str()));
     console
         .administer(caller, Action::AdminPolicies, &operation, async {
+            let target = TemplateTarget::find(console, caller, new)?;
+            let subject = subject(console, caller, new)?;
+            let template = target.template(caller, new, subject);
             let before = policy_texts(console).await;
-            let kept = put_template(console, caller, template, name, location).await?;
-            note_change(console, &operation, &before, &kept).await;
-            Ok(kept)
+            let selector = PolicySelector { place: new.shelf, all_orgs: new.all_orgs };
+            let changed = save_template(console, caller, &template, name, selector).await?;
+            record_change(console, &operation, &before, &changed).await;
+            Ok(changed)
         })
         .await
 }
 
-/// Writes a policy from a template, for an operation that is recorded.
-pub(in crate::admin) async fn put_template(
-    console: &Console,
-    caller: &Caller,
-    template: &PolicyTemplate<'_>,
-    name: Option<&str>,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let scope = scope(console, caller, location.all_orgs)?;
-    let kept = console.office().add_policy(&scope, template, name, location.shelf).await?;
-    make_known(console).await?;
-    Ok(kept)
-}
-
-/// Writes one of the usual policies.
-pub async fn add_usual(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<KeptPolicy, Failure> {
-    let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
-    let operation = Operation::new("policy.save", name.unwrap_or(usual.kind.as_str()));
-    console
-        .administer(caller, Action::AdminPolicies, &operation, async {
-            let meant = Meant::of(console, caller, usual)?;
-            let subject = subject(console, caller, usual)?;
-            let template = meant.template(caller, usual, subject);
-            let before = policy_texts(console).await;
-            let location = Location { shelf: usual.shelf, all_orgs: usual.all_orgs };
-            let kept = put_template(console, caller, &template, name, location).await?;
-            note_change(console, &operation, &before, &kept).await;
-            Ok(kept)
-        })
-        .await
-}
-
-/// Whom one of the usual policies is for; none means everybody.
-fn subject(
-    console: &Console,
-    caller: &Caller,
-    usual: &NewPolicy,
-) -> Result<Option<TemplateSubject>, Failure> {
+/// Callers that the policy applies to; none means all callers.
+fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option<Subject>, Failure> {
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
-    match (usual.caller.trim(), usual.role.trim()) {
+    match (new.caller.trim(), new.role.trim()) {
         ("", "") => Ok(None),
-        ("", "owner") => Ok(Some(TemplateSubject::Owners)),
-        ("", role) => invalid(format!("role: \"{role}\" is not a role; the one there is is `owner`")),
+        ("", "owner") => Ok(Some(Subject::Owners)),
+        ("", role) => invalid(format!("role: \"{role}\" is not a role; use `owner`")),
         (name, "") => {
-            let (who, _) = who(console, caller, name, usual.caller_kind)?;
-            Ok(Some(TemplateSubject::Caller { kind: who.kind, id: who.id }))
+            let (who, _) = find_caller(console, caller, name, new.caller_kind)?;
+            Ok(Some(Subject::Caller { kind: who.kind, id: who.id }))
         }
-        _ => invalid("caller and role: name one of them".to_owned()),
+        _ => invalid("caller and role: set one of them".to_owned()),
     }
 }
 
-/// What a usual policy is about, found.
-enum Meant {
+/// Target of a template, resolved by its name.
+enum TemplateTarget {
     Agent(Arc<Agent>),
     Skill(Arc<Agent>, SkillId),
     Trust(rialto_model::agent::Trust),
@@ -105,22 +88,21 @@ enum Meant {
     Admin(Vec<Action>),
 }
 
-// === impl Meant ===
+// === impl TemplateTarget ===
 
-impl Meant {
-    fn of(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Self, Failure> {
+impl TemplateTarget {
+    fn find(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Kind::Invalid, message);
-        let name = usual.target.trim();
-        match usual.kind.as_str() {
-            "allow-trust" => agents::level(name).map(Self::Trust).ok_or_else(|| {
-                invalid(format!("\"{name}\" is not a level of trust; use external, trusted or system"))
+        let name = new.target.trim();
+        match new.kind.as_str() {
+            "allow-trust" => agents::parse_trust(name).map(Self::Trust).ok_or_else(|| {
+                invalid(format!("\"{name}\" is not a trust level; use external, trusted or system"))
             }),
-            "allow-tag" if name.is_empty() => Err(invalid("target: name a tag".to_owned())),
+            "allow-tag" if name.is_empty() => Err(invalid("target: set a tag".to_owned())),
             "allow-tag" => Ok(Self::Tag(name.to_owned())),
-            "allow-admin" if usual.caller.trim().is_empty() && usual.role.trim().is_empty() => Err(invalid(
-                "caller: say who may administer: a caller (`--caller NAME`) or the role (`--role owner`)"
-                    .to_owned(),
-            )),
+            "allow-admin" if new.caller.trim().is_empty() && new.role.trim().is_empty() => {
+                Err(invalid("caller: set a caller (`--caller NAME`) or a role (`--role owner`)".to_owned()))
+            }
             "allow-admin" if name == "all" => Ok(Self::Admin(Action::ADMIN.to_vec())),
             "allow-admin" => match Action::parse(name).filter(|action| action.is_admin()) {
                 Some(action) => Ok(Self::Admin(vec![action])),
@@ -133,44 +115,39 @@ impl Meant {
                 Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
             }
             "allow-skill" | "deny-skill" | "require-approval" => {
-                let Target { agent, skill } = target(console, caller, name)?;
+                let Target { agent, skill } = find_target(console, caller, name)?;
                 match skill {
                     Some(skill) => Ok(Self::Skill(agent, skill.id.clone())),
-                    None if usual.kind == "require-approval" => Ok(Self::Agent(agent)),
+                    None if new.kind == "require-approval" => Ok(Self::Agent(agent)),
                     None => {
                         let slug = &agent.slug;
                         Err(invalid(format!(
-                            "{slug} is an agent; name one of its skills, like {slug}.SKILL: `rialto agents show {slug}` lists them"
+                            "{slug} is an agent; use one of its skills, like {slug}.SKILL: see `rialto agents show {slug}`"
                         )))
                     }
                 }
             }
             kind => {
-                let all = USUAL.map(|(kind, ..)| kind).join(", ");
-                Err(invalid(format!("\"{kind}\" is none of the usual policies: {all}")))
+                let all = TEMPLATES.map(|(kind, ..)| kind).join(", ");
+                Err(invalid(format!("\"{kind}\" is not a template; use one of {all}")))
             }
         }
     }
 
-    fn template<'a>(
-        &'a self,
-        caller: &'a Caller,
-        usual: &NewPolicy,
-        subject: Option<TemplateSubject>,
-    ) -> PolicyTemplate<'a> {
-        let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
-        let wish = match usual.kind.split('-').next() {
-            Some("allow") => TemplateEffect::Allow,
-            Some("deny") => TemplateEffect::Deny,
-            _ => TemplateEffect::Approval { by: by.to_owned() },
+    fn template<'a>(&'a self, caller: &'a Caller, new: &NewPolicy, subject: Option<Subject>) -> Template<'a> {
+        let by = if new.by.trim().is_empty() { "an administrator" } else { new.by.trim() };
+        let wish = match new.kind.split('-').next() {
+            Some("allow") => Wish::Allow,
+            Some("deny") => Wish::Deny,
+            _ => Wish::Approval { by: by.to_owned() },
         };
         let object = match self {
-            Self::Agent(agent) => TemplateTarget::Agent(agent),
-            Self::Skill(agent, skill) => TemplateTarget::Skill(agent, skill),
-            Self::Trust(level) => TemplateTarget::Trust(*level),
-            Self::Tag(tag) => TemplateTarget::Tag(tag),
-            Self::Admin(actions) => TemplateTarget::Admin(actions, &caller.scope.org),
+            Self::Agent(agent) => Object::Agent(agent),
+            Self::Skill(agent, skill) => Object::Skill(agent, skill),
+            Self::Trust(level) => Object::Trust(*level),
+            Self::Tag(tag) => Object::Tag(tag),
+            Self::Admin(actions) => Object::Admin(actions, &caller.scope.org),
         };
-        PolicyTemplate { effect: wish, caller: subject, target: object }
+        Template { wish, caller: subject, object }
     }
 }

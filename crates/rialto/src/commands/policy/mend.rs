@@ -10,7 +10,7 @@ use std::{
 use rialto_api_types::policies::{PolicyTextVersion, ReplacedPolicyFile, SavedPolicy, StoredPolicyText};
 use rialto_console::{
     admin::policies::policy_rule,
-    office::{PolicyScope, SharedPolicies},
+    host::{PolicyScope, SharedPolicies},
 };
 use rialto_model::{
     clock::{Clock, SystemClock},

@@ -94,7 +94,7 @@ fn one_call_is_shown_from_both_sides() {
     for part in [
         "desk.fail  failed",
         "it broke on purpose",
-        "permitted by starter-invoke-trusted-skill",
+        "allowed by starter-invoke-trusted-skill",
         "session a2a-",
     ] {
         assert!(failed.contains(part), "{part} is not in {failed}");
