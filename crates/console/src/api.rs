@@ -127,7 +127,7 @@ fn method(route: &'static Route) -> MethodRouter<Console, Infallible> {
                 Err(failure) => Err(failure),
             },
         };
-        response.unwrap_or_else(|failure| problem::answer(&failure))
+        response.unwrap_or_else(|failure| problem::respond(&failure))
     })
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::{site::Site, streams::StreamLimits};
+use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
-use rialto_hooks::live::Live;
+use rialto_hooks::audit_feed::AuditFeed;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, Door},
@@ -39,7 +39,7 @@ pub struct ConsoleDeps {
     /// Operations of the program.
     pub host: Arc<dyn ConsoleHost>,
     /// Public address of the server.
-    pub site: Site,
+    pub site: PublicUrl,
     /// Whether callers need a token.
     pub needs_token: bool,
     /// Whether the caller is the operator on this machine, who needs no policy.
@@ -62,7 +62,7 @@ pub struct Console(Arc<ConsoleInner>);
 
 struct ConsoleInner {
     deps: ConsoleDeps,
-    audit_feed: Live,
+    audit_feed: AuditFeed,
     change_feed: ChangeFeed,
     /// Background refreshes of cards.
     refresh_jobs: RefreshJobs,
@@ -77,7 +77,7 @@ struct ConsoleInner {
 impl Console {
     /// Creates a console.
     pub fn new(deps: ConsoleDeps) -> Self {
-        let audit_feed = Live::new(Arc::clone(&deps.store));
+        let audit_feed = AuditFeed::new(Arc::clone(&deps.store));
         let change_feed = ChangeFeed::new();
         let (refresh_jobs, verify_jobs) = (RefreshJobs::default(), VerifyJobs::default());
         let refused_sign_ins = RefusedSignIns::default();
@@ -139,7 +139,7 @@ impl Console {
     }
 
     /// Feed of audit records.
-    pub(crate) fn audit_feed(&self) -> &Live {
+    pub(crate) fn audit_feed(&self) -> &AuditFeed {
         &self.0.audit_feed
     }
 

@@ -14,7 +14,7 @@ use rialto_model::{
     ids::{OrgId, Scope},
     webhook::Webhook,
 };
-use rialto_policy::{Source, Template};
+use rialto_policy::{PolicySource, PolicyTemplate};
 
 /// Policies that an operation may read and change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub trait ConsoleHost: PolicyHost + WebhookHost + SecretHost {
 #[async_trait]
 pub trait PolicyHost: Send + Sync {
     /// All active policy texts, by name.
-    async fn policy_sources(&self) -> Result<Vec<Source>, Failure>;
+    async fn policy_sources(&self) -> Result<Vec<PolicySource>, Failure>;
 
     /// Saves a text under a name, if all active policies are then valid.
     async fn save_policy(
@@ -139,7 +139,7 @@ pub trait PolicyHost: Send + Sync {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         place: Option<PolicyPlace>,
     ) -> Result<ChangedPolicy, Failure>;

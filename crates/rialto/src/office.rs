@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::credential::SecretResolver;
 use rialto_api_types::policies::PolicyPlace;
 use rialto_console::{
     Console, ConsoleDeps,
@@ -16,13 +16,13 @@ use rialto_console::{
     },
 };
 use rialto_edge::{
-    session::{Sealing, Sessions},
-    site::Site,
+    session::{CookieSealing, BrowserSessions},
+    public_url::PublicUrl,
 };
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_hooks::{
-    cloud::CloudEvent,
-    delivery::{Delivery, Outcome},
+    cloud_event::CloudEvent,
+    delivery::{Delivery, DeliveryOutcome},
 };
 use rialto_model::{
     agent::Agent,
@@ -34,7 +34,7 @@ use rialto_model::{
     store::Sealed,
     webhook::Webhook,
 };
-use rialto_policy::{Source, Template};
+use rialto_policy::{PolicySource, PolicyTemplate};
 use rialto_store::vault::Key;
 
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) struct Clerk {
     policies: Book,
     vault: Vault,
     /// Reads what variables hold.
-    secrets: Resolver,
+    secrets: SecretResolver,
     data: Option<PathBuf>,
     delivery: Delivery,
     /// This server as events name it.
@@ -95,7 +95,7 @@ impl Clerk {
 
 #[async_trait]
 impl PolicyHost for Clerk {
-    async fn policy_sources(&self) -> Result<Vec<Source>, Failure> {
+    async fn policy_sources(&self) -> Result<Vec<PolicySource>, Failure> {
         let sources = self.policies.sources().await.map_err(SaveError::from).map_err(refused)?;
         sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
     }
@@ -114,7 +114,7 @@ impl PolicyHost for Clerk {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         shelf: Option<PolicyPlace>,
     ) -> Result<ChangedPolicy, Failure> {
@@ -225,17 +225,17 @@ impl WebhookHost for Clerk {
         let source = credential::Source::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
         let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
-        rialto_hooks::key::Key::parse(held.expose().trim()).map(drop).map_err(wrong)
+        rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn send_test_event(&self, webhook: &Webhook) -> Result<(), Failure> {
         let now = SystemClock.now();
         let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
         let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
-        match self.delivery.bring(webhook, &event, now).await {
-            Outcome::Taken => Ok(()),
-            Outcome::Unwanted => failed("it answered 410 Gone: it wants no events any more".to_owned()),
-            Outcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
+        match self.delivery.deliver(webhook, &event, now).await {
+            DeliveryOutcome::Accepted => Ok(()),
+            DeliveryOutcome::Gone => failed("it answered 410 Gone: it wants no events any more".to_owned()),
+            DeliveryOutcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
         }
     }
 }
@@ -271,24 +271,24 @@ pub(crate) fn console_at_machine(program: &Program) -> Console {
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
         host: Clerk::of(program),
-        site: Site::default(),
+        site: PublicUrl::default(),
         needs_token: false,
         is_local: true,
         allow_private: true,
         allow_secrets: true,
         max_body_bytes: usize::MAX,
-        streams: rialto_edge::streams::StreamLimits::default(),
+        streams: rialto_edge::stream_limits::StreamLimits::default(),
         stop: program.stop().clone(),
     })
 }
 
 /// What browsers are given in place of a token, sealed with keys of the store: every process of it knows them.
-pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> {
+pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<BrowserSessions>, Trouble> {
     let seed = async |name| engine.seed(name).await.map_err(|failure| Trouble::other(failure.message));
     let digits: String = seed(SESSIONS).await?.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = Arc::new(Key::parse(&Secret::from(digits)).map_err(|error| Trouble::other(error.to_string()))?);
     let opener = Arc::clone(&key);
-    let sealing = Sealing {
+    let sealing = CookieSealing {
         seal: Box::new(move |text| {
             key.seal(SESSIONS, text, SystemClock.now()).ok().map(|sealed| sealed.text)
         }),
@@ -297,7 +297,7 @@ pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> 
             opener.open(&Sealed { name, key, text: text.to_vec(), set_at }).ok()
         }),
     };
-    let made = Sessions::new(sealing, seed(FORMS).await?, Arc::new(SystemClock));
+    let made = BrowserSessions::new(sealing, seed(FORMS).await?, Arc::new(SystemClock));
     made.map(Arc::new).ok_or_else(|| Trouble::other("the key of the console's forms is no key".to_owned()))
 }
 

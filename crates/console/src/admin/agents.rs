@@ -21,7 +21,7 @@ use rialto_model::{
     message::Part,
     rights::Right,
 };
-use rialto_policy::{Action, Object, Template, Wish};
+use rialto_policy::{Action, TemplateTarget, PolicyTemplate, TemplateEffect};
 use serde_json::json;
 
 pub(crate) use self::rows::{agent_facts, agent_row_for, card_changes, describe_credential};
@@ -180,8 +180,8 @@ async fn register_authorized(
         operation.after(after);
         return Ok((registered, None));
     }
-    let object = Object::Agent(&registered.agent);
-    let template = Template { wish: Wish::Allow, caller: None, object };
+    let object = TemplateTarget::Agent(&registered.agent);
+    let template = PolicyTemplate { wish: TemplateEffect::Allow, caller: None, object };
     let policy = policies::save_template(console, caller, &template, None, PolicySelector::default()).await;
     if let Ok(policy) = &policy {
         after["policy"] = json!(policy.listed);

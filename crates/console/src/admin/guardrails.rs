@@ -4,9 +4,9 @@ use rialto_api_types::guardrails::{
     ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailTestResult, GuardrailVerdict,
 };
 use rialto_guard::{
-    Field, Finding, Findings, Guards, Verdict,
-    config::{Action as GuardAction, Check, Guardrail, Target},
-    setting::{Called, Guardrails},
+    PartField, ContentFinding, Findings, GuardrailRuleset, FindingVerdict,
+    config::{CheckAction as GuardAction, GuardrailCheck, Guardrail, CheckDirection},
+    scoped_rules::{CalledSkill, Guardrails},
 };
 use rialto_model::{
     call::Caller,
@@ -43,7 +43,7 @@ pub struct GuardrailTestRequest {
     /// Skill whose active guardrails are tested, `<agent>.<skill>`; by default those for all skills.
     pub skill: Option<String>,
     /// Direction of the message.
-    pub target: Target,
+    pub target: CheckDirection,
     /// Whether the default checks are tested if none are named and no guardrail is active.
     pub or_usual: bool,
 }
@@ -52,7 +52,7 @@ pub struct GuardrailTestRequest {
 #[derive(Clone, Debug)]
 pub struct GuardrailTestOutcome {
     /// Action that would be taken on the message.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// Findings.
     pub findings: Findings,
     /// Content with every finding replaced that can be.
@@ -69,11 +69,11 @@ impl From<GuardrailTestOutcome> for GuardrailTestResult {
     fn from(outcome: GuardrailTestOutcome) -> Self {
         Self {
             verdict: match outcome.verdict {
-                Verdict::Pass => GuardrailVerdict::Pass,
-                Verdict::Log => GuardrailVerdict::Log,
-                Verdict::Warn => GuardrailVerdict::Warn,
-                Verdict::Redact => GuardrailVerdict::Redact,
-                Verdict::Block => GuardrailVerdict::Block,
+                FindingVerdict::Pass => GuardrailVerdict::Pass,
+                FindingVerdict::Log => GuardrailVerdict::Log,
+                FindingVerdict::Warn => GuardrailVerdict::Warn,
+                FindingVerdict::Redact => GuardrailVerdict::Redact,
+                FindingVerdict::Block => GuardrailVerdict::Block,
             },
             findings: outcome.findings.found.into_iter().map(guardrail_finding).collect(),
             redacted: outcome.redacted,
@@ -83,17 +83,17 @@ impl From<GuardrailTestOutcome> for GuardrailTestResult {
     }
 }
 
-fn guardrail_finding(finding: Finding) -> GuardrailFinding {
+fn guardrail_finding(finding: ContentFinding) -> GuardrailFinding {
     GuardrailFinding {
         check: finding.check.to_owned(),
         kind: finding.kind.into_owned(),
         part: finding.part,
         field: match finding.field {
-            Field::Content => GuardrailField::Content,
-            Field::Metadata => GuardrailField::Metadata,
-            Field::Filename => GuardrailField::Filename,
-            Field::Extra => GuardrailField::Extra,
-            Field::Message => GuardrailField::Message,
+            PartField::Content => GuardrailField::Content,
+            PartField::Metadata => GuardrailField::Metadata,
+            PartField::Filename => GuardrailField::Filename,
+            PartField::Extra => GuardrailField::Extra,
+            PartField::Message => GuardrailField::Message,
         },
         at: finding.at.map(|at| ByteRange { start: at.start, end: at.end }),
         action: match finding.action {
@@ -116,7 +116,7 @@ impl GuardrailTestRequest {
             guardrail: None,
             action: None,
             skill: None,
-            target: Target::Input,
+            target: CheckDirection::Input,
             or_usual: false,
         }
     }
@@ -144,20 +144,20 @@ impl GuardrailTestRequest {
         &self,
         setting: &Guardrails,
         org: &str,
-    ) -> Result<(Option<Guards>, Option<Vec<String>>), Failure> {
+    ) -> Result<(Option<GuardrailRuleset>, Option<Vec<String>>), Failure> {
         let is_named = self.checks.is_some() || self.guardrail.is_some() || self.action.is_some();
-        let placed = setting.placed();
+        let placed = setting.enabled();
         if !is_named && (self.skill.is_some() || !placed.is_empty() || !self.or_usual) {
             let name = self.skill.as_deref().unwrap_or_default().trim();
             let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
-            let called = Called { org, agent, skill: name, canonical: name };
-            let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
-            let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail));
+            let called = CalledSkill { org, agent, skill: name, canonical: name };
+            let applying: Vec<_> = placed.iter().filter(|placed| placed.scope.applies_to(&called)).collect();
+            let guards = GuardrailRuleset::compile(applying.iter().map(|placed| &placed.guardrail));
             let config_paths = applying.iter().map(|placed| config_path(&placed.place)).collect();
             return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(config_paths)));
         }
         let guards =
-            Guards::compile([&self.named_guardrail()?]).map_err(|error| invalid(error.to_string()))?;
+            GuardrailRuleset::compile([&self.named_guardrail()?]).map_err(|error| invalid(error.to_string()))?;
         let none = || invalid("the guardrail is switched off or has no checks".to_owned());
         Ok((Some(guards.ok_or_else(none)?), None))
     }
@@ -167,14 +167,14 @@ impl GuardrailTestRequest {
             return Ok(guardrail.clone());
         }
         let check = |name: &str| {
-            Check::plain(name.trim()).ok_or_else(|| {
+            GuardrailCheck::plain(name.trim()).ok_or_else(|| {
                 invalid(format!(
                     "\"{name}\" is not a check without settings: use pii, prompt-injection, secrets or max-tokens; \
                      configure other checks in a file (--guardrail)"
                 ))
             })
         };
-        let checks: Vec<Check> = match &self.checks {
+        let checks: Vec<GuardrailCheck> = match &self.checks {
             Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
             None => DEFAULT_CHECKS.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
         };
@@ -213,8 +213,8 @@ fn config_path(place: &str) -> String {
 }
 
 /// Content with every finding redacted, whatever its action.
-fn redact_all(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
-    let redacting = |finding: &Finding| Finding { action: GuardAction::Redact, ..finding.clone() };
+fn redact_all(guards: &GuardrailRuleset, parts: &[Part], findings: &Findings) -> String {
+    let redacting = |finding: &ContentFinding| ContentFinding { action: GuardAction::Redact, ..finding.clone() };
     let found = findings.found.iter().map(redacting).collect();
     let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
     let text = |part: &Part| match &part.content {

@@ -14,7 +14,7 @@ use rialto_model::{
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
-    Action, Decision, Effect, Finding, Policy, Problem, Question, Rule, Source, named_agents,
+    Action, PolicyDecision, Effect, PolicyExplanation, Policy, PolicySourceError, AuthorizationRequest, PolicySummary, PolicySource, named_agents,
 };
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub struct PolicyDocument {
     /// Cedar text.
     pub text: String,
     /// Policies in it.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicySummary>,
     /// Org it belongs to; none if it applies to all orgs.
     pub org: Option<OrgId>,
 }
@@ -64,11 +64,11 @@ pub struct PolicyTestResult {
     /// Target of the tested request.
     pub target: String,
     /// Decision.
-    pub decision: Arc<Decision>,
+    pub decision: Arc<PolicyDecision>,
     /// Reason of a denial, and how to allow the request.
     pub why_not: Option<String>,
     /// Effect of each policy.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PolicyExplanation>,
 }
 
 /// Policy texts that the caller is allowed to see: those of its org, and for the server's owner also those for all orgs.
@@ -82,8 +82,8 @@ async fn texts(console: &Console, scope: &PolicyScope) -> Result<Vec<PolicyDocum
     sources.retain(|source| scope.includes(source.org.as_ref()));
     // An invalid text is not active, but can be read and fixed.
     let rules = Policy::parse(&sources).map(|policy| policy.rules()).unwrap_or_default();
-    let text = |source: Source| {
-        let is_in = |rule: &&Rule| rule.file == source.name && rule.org == source.org;
+    let text = |source: PolicySource| {
+        let is_in = |rule: &&PolicySummary| rule.file == source.name && rule.org == source.org;
         let rules = rules.iter().filter(is_in).cloned().collect();
         PolicyDocument { name: source.name, text: source.text, rules, org: source.org }
     };
@@ -183,7 +183,7 @@ pub async fn saved_rules(
     console: &Console,
     caller: &Caller,
     changed: &ChangedPolicy,
-) -> Result<Vec<Rule>, Failure> {
+) -> Result<Vec<PolicySummary>, Failure> {
     let texts = texts(console, &policy_scope(console, caller, false)?).await?;
     let is_it = |text: &PolicyDocument| text.name == changed.listed && text.org == changed.org;
     Ok(texts.into_iter().find(is_it).map(|text| text.rules).unwrap_or_default())
@@ -216,7 +216,7 @@ pub async fn find_author(
 }
 
 /// All texts, to compare them; none if they cannot be read.
-async fn policy_texts(console: &Console) -> Vec<Source> {
+async fn policy_texts(console: &Console) -> Vec<PolicySource> {
     console.host().policy_sources().await.unwrap_or_default()
 }
 
@@ -224,11 +224,11 @@ async fn policy_texts(console: &Console) -> Vec<Source> {
 async fn record_change(
     console: &Console,
     operation: &AdminOperation,
-    before: &[Source],
+    before: &[PolicySource],
     changed: &ChangedPolicy,
 ) {
-    let state = |texts: &[Source]| {
-        let is_it = |source: &&Source| source.name == changed.listed && source.org == changed.org;
+    let state = |texts: &[PolicySource]| {
+        let is_it = |source: &&PolicySource| source.name == changed.listed && source.org == changed.org;
         let text = texts.iter().find(is_it);
         text.map_or(
             Value::Null,
@@ -246,7 +246,7 @@ pub async fn validate(
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<Vec<Problem>, Failure> {
+) -> Result<Vec<PolicySourceError>, Failure> {
     console.authorize_admin(caller, Action::AdminPolicies).await?;
     let (sources, new) = with_replacement(console, caller, name, text).await?;
     let mut problems = Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default();
@@ -276,22 +276,22 @@ pub async fn test_decision(
         name => Some(find_target(console, caller, name)?),
     };
     let question = match &target {
-        Some(target) => Question::about(&who, action, target),
-        None => Question::admin(&who, action),
+        Some(target) => AuthorizationRequest::for_target(&who, action, target),
+        None => AuthorizationRequest::for_admin(&who, action),
     };
-    let question = question.by(row.as_deref());
+    let question = question.with_caller_agent(row.as_deref());
     let policy = console.engine().policy();
     Ok(PolicyTestResult {
         caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
         decision: policy.decide(&question),
-        why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
+        why_not: policy.require(&question).err().map(|denied| denied.to_string()),
         findings: visible(console, caller, policy.explain(&question)),
     })
 }
 
 /// Findings of policies that the caller is allowed to see.
-fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Vec<Finding> {
+fn visible(console: &Console, caller: &Caller, mut findings: Vec<PolicyExplanation>) -> Vec<PolicyExplanation> {
     match policy_scope(console, caller, false) {
         Ok(scope) => findings.retain(|finding| scope.includes(finding.rule.org.as_ref())),
         Err(_) => findings.clear(),
@@ -300,14 +300,14 @@ fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Ve
 }
 
 /// Policies that apply to the caller's calls of an agent or its skills.
-pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
-    use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
+pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<PolicyExplanation> {
+    use rialto_policy::ExplanationOutcome::{Decides, Failed, Overruled, Unmet};
     let (policy, row) = (console.engine().policy(), console.agent_of_caller(caller));
-    let mut found: Vec<Finding> = Vec::new();
+    let mut found: Vec<PolicyExplanation> = Vec::new();
     let skills = agent.card.skills.iter().take(MAX_SKILLS).cloned().map(Some);
     for skill in skills.chain([None]) {
         let target = Target { agent: Arc::clone(agent), skill };
-        let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target).with_caller_agent(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
             if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
@@ -324,11 +324,11 @@ pub(super) async fn with_replacement(
     caller: &Caller,
     name: &str,
     text: &str,
-) -> Result<(Vec<Source>, Source), Failure> {
+) -> Result<(Vec<PolicySource>, PolicySource), Failure> {
     let scope = policy_scope(console, caller, false)?;
     let mut sources = console.host().policy_sources().await?;
     sources.retain(|source| source.org.is_none() || source.org.as_ref() == Some(&scope.org));
-    let is_named = |source: &Source| {
+    let is_named = |source: &PolicySource| {
         scope.includes(source.org.as_ref())
             && (source.name == name || source.name.strip_suffix(".cedar") == Some(name))
     };
@@ -336,10 +336,10 @@ pub(super) async fn with_replacement(
     let own = sources.iter().position(|source| is_named(source) && source.org.is_some());
     let at = own.or_else(|| sources.iter().position(is_named));
     let new = match at.map(|at| sources.remove(at)) {
-        Some(before) => Source { text: text.to_owned(), ..before },
+        Some(before) => PolicySource { text: text.to_owned(), ..before },
         None => {
             let name = if name.is_empty() { "new.cedar" } else { name };
-            Source { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
+            PolicySource { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
         }
     };
     sources.push(new.clone());
@@ -367,14 +367,14 @@ fn policy_scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<Po
 }
 
 /// Problem of an org's policy with an agent of another org, which would match nothing.
-fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<Problem> {
+fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<PolicySourceError> {
     scope.owner()?;
     let registry = console.engine().registry();
     let is_foreign = |agent: &Arc<Agent>| agent.scope.org != scope.org;
     let agents = named_agents(text).into_iter();
     let foreign = agents.filter_map(|id| registry.get(&id)).find(is_foreign)?;
     let place = text.find(foreign.id.as_str()).map_or(1, |at| text[..at].matches('\n').count() + 1);
-    Some(Problem {
+    Some(PolicySourceError {
         place: format!("{name}:{place}"),
         message: format!("A2AAgent::\"{}\" is not an agent of org {}", foreign.id, scope.org),
         help: Some("a policy of an org applies to that org alone".to_owned()),
@@ -397,7 +397,7 @@ pub fn to_ruling(tested: &PolicyQuestion, answer: &PolicyTestResult) -> PolicyRu
     }
 }
 
-fn policy_finding(finding: &Finding) -> PolicyFinding {
+fn policy_finding(finding: &PolicyExplanation) -> PolicyFinding {
     let rule = &finding.rule;
     PolicyFinding {
         name: rule.name.clone(),
@@ -411,7 +411,7 @@ fn policy_finding(finding: &Finding) -> PolicyFinding {
 }
 
 /// API representation of a policy.
-pub fn policy_rule(rule: &Rule) -> PolicyRule {
+pub fn policy_rule(rule: &PolicySummary) -> PolicyRule {
     PolicyRule { name: rule.name.clone(), effect: effect(rule.effect), summary: rule.summary.clone() }
 }
 

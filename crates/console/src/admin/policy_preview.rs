@@ -5,7 +5,7 @@ use rialto_api_types::{
     tokens::TokenState,
 };
 use rialto_model::{call::Caller, failure::Failure};
-use rialto_policy::{Action, Policy, Question};
+use rialto_policy::{Action, Policy, AuthorizationRequest};
 
 use super::policies::with_replacement;
 use crate::Console;
@@ -28,7 +28,7 @@ pub async fn matrix(
         callers.iter().map(|name| Caller { scope: caller.scope.clone(), ..Caller::user(name) }).collect();
     let rows = directory.entries().iter().take(MAX_TARGETS).map(|entry| {
         let target = entry.target();
-        let may = |who: &Caller| policy.decide(&Question::about(who, Action::Invoke, &target)).allowed;
+        let may = |who: &Caller| policy.decide(&AuthorizationRequest::for_target(who, Action::Invoke, &target)).allowed;
         PermissionRow { target: entry.canonical.clone(), may: people.iter().map(may).collect() }
     });
     let rows: Vec<_> = rows.collect();
@@ -51,7 +51,7 @@ pub async fn decision_changes(
     let mut found = Vec::new();
     for who in default_callers(console, caller).await? {
         let person = Caller { scope: caller.scope.clone(), ..Caller::user(&who) };
-        let mut ask = |question: &Question<'_>, target: &str, is_admin: bool| {
+        let mut ask = |question: &AuthorizationRequest<'_>, target: &str, is_admin: bool| {
             let (before, allowed) = (now.decide(question).allowed, then.decide(question).allowed);
             if before != allowed {
                 let (caller, target) = (who.clone(), target.to_owned());
@@ -59,10 +59,10 @@ pub async fn decision_changes(
             }
         };
         for action in Action::ALL.into_iter().filter(|action| action.is_admin()) {
-            ask(&Question::admin(&person, action), action.as_str(), true);
+            ask(&AuthorizationRequest::for_admin(&person, action), action.as_str(), true);
         }
         for entry in directory.entries().iter().take(MAX_TARGETS) {
-            ask(&Question::about(&person, Action::Invoke, &entry.target()), &entry.canonical, false);
+            ask(&AuthorizationRequest::for_target(&person, Action::Invoke, &entry.target()), &entry.canonical, false);
         }
     }
     Ok(found)

@@ -13,8 +13,8 @@ use axum::response::{
 };
 use futures::{FutureExt, Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::streams::StreamSlot;
-use rialto_hooks::live::{News, Watch};
+use rialto_edge::stream_limits::StreamSlot;
+use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -51,7 +51,7 @@ struct EventSubscription {
     /// Whether it gets the records of its whole org.
     sees_all: bool,
     /// Audit records, for callers with the right to call.
-    records: Option<Watch>,
+    records: Option<FeedSubscription>,
     changes: ChangeWatcher,
     pending: VecDeque<Event>,
     _slot: StreamSlot,
@@ -72,13 +72,13 @@ pub(super) async fn watch(request: RouteRequest) -> Result<Response, Failure> {
         return Err(Right::Call.lacking());
     }
     console.engine().sync().await?;
-    let slot = console.deps().streams.take(&caller)?;
+    let slot = console.deps().streams.acquire(&caller)?;
     let sees_all = console.sees_all_callers(&caller);
     let max_replayed = if sees_all { u64::MAX } else { MAX_REPLAYED_RECORDS };
     let records = match require_right_or_admin(&caller, Right::Call) {
         Ok(()) => {
             let watch =
-                console.audit_feed().watch_lately(caller.scope.org.clone(), last_seen, max_replayed).await;
+                console.audit_feed().subscribe_recent(caller.scope.org.clone(), last_seen, max_replayed).await;
             Some(watch.map_err(store_failure)?)
         }
         Err(_) => None,
@@ -137,15 +137,15 @@ impl EventSubscription {
     }
 
     /// Event for a record, if the caller is allowed to see it.
-    fn to_sse_event(&self, news: &News) -> Option<Event> {
+    fn to_sse_event(&self, news: &FeedItem) -> Option<Event> {
         match news {
-            News::Record(record) if self.sees_all || is_own(&self.caller, record) => {
+            FeedItem::Record(record) if self.sees_all || is_own(&self.caller, record) => {
                 let data = Json::of(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }
-            News::Record(_) => None,
-            News::Missed(missed) => {
+            FeedItem::Record(_) => None,
+            FeedItem::Missed(missed) => {
                 // The number of other callers' records is not disclosed.
                 let data = if self.sees_all { json!({ "missed": missed }) } else { json!({}) };
                 Some(Event::default().event("missed").data(data.to_string()))
@@ -154,7 +154,7 @@ impl EventSubscription {
     }
 }
 
-async fn next_record(records: Option<&mut Watch>) -> Option<News> {
+async fn next_record(records: Option<&mut FeedSubscription>) -> Option<FeedItem> {
     match records {
         Some(watch) => watch.next().await.ok(),
         None => std::future::pending().await,

@@ -154,7 +154,7 @@ pub(super) async fn events(request: RouteRequest) -> Result<Response, Failure> {
     let stream = stream::iter(events.into_iter().map(|recorded| Ok(to_sse_event(&recorded))))
         .chain(later_events(following));
     let parts = request.console.deps();
-    let (slot, stop) = (parts.streams.take(&request.caller)?, parts.stop.clone());
+    let (slot, stop) = (parts.streams.acquire(&request.caller)?, parts.stop.clone());
     let over = async move {
         let _slot = slot;
         tokio::select! {

@@ -11,7 +11,7 @@ use rialto_model::{
     failure::Failure,
     name,
 };
-use rialto_policy::{Action, Finding};
+use rialto_policy::{Action, PolicyExplanation};
 
 use super::{
     agents::{health_badge, trust_badge},
@@ -250,7 +250,7 @@ fn trust_form(frame: &PageFrame, agent: &Agent) -> Markup {
     }
 }
 
-fn applicable_policies(findings: &[Finding]) -> Markup {
+fn applicable_policies(findings: &[PolicyExplanation]) -> Markup {
     html! {
         section.panel data-region="applies" {
             h2 { "Policies for your calls" }

@@ -131,7 +131,7 @@ impl ClientSetup {
     fn new(request: &PageRequest) -> Self {
         let parts = request.console.deps();
         Self {
-            address: parts.site.address(&request.uri, &request.headers, &request.caller.scope),
+            address: parts.site.url_for(&request.uri, &request.headers, &request.caller.scope),
             command: request.console.host().cli_command(),
             needs_token: parts.needs_token,
         }

@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_guard::{
-    config::{Action as GuardAction, Target},
-    setting::{Placed, Whose},
+    config::{CheckAction as GuardAction, CheckDirection},
+    scoped_rules::{ScopedGuardrail, GuardrailScope},
 };
 use rialto_model::{failure::Failure, json::Json};
 use serde::Serialize;
@@ -61,7 +61,7 @@ impl GuardrailForm {
             checks: is_picked.then(|| self.checks.clone()),
             action: is_picked.then_some(GuardAction::Redact),
             skill: Some(self.skill.clone()).filter(|skill| !skill.trim().is_empty()),
-            target: Target::Both,
+            target: CheckDirection::Both,
             ..GuardrailTestRequest::from_text(self.text.clone())
         }
     }
@@ -73,7 +73,7 @@ async fn show(
     form: &GuardrailForm,
     result: &Markup,
 ) -> Result<Response, Failure> {
-    let in_force = guardrails::show(&request.console, &request.caller).await?.placed();
+    let in_force = guardrails::show(&request.console, &request.caller).await?.enabled();
     let frame = request.frame();
     let is_set = |name: &str| form.checks.iter().any(|check| check == name);
     let body = html! {
@@ -105,12 +105,12 @@ async fn show(
 }
 
 /// Table of the active guardrails.
-fn active_table(all: &[Placed]) -> Markup {
-    let whose = |placed: &Placed| match &placed.whose {
-        Whose::All => "all callers".to_owned(),
-        Whose::Org(org) => format!("the org {org}"),
-        Whose::Skill(skill) => skill.clone(),
-        Whose::Agent(agent) => format!("all skills of {agent}"),
+fn active_table(all: &[ScopedGuardrail]) -> Markup {
+    let whose = |placed: &ScopedGuardrail| match &placed.scope {
+        GuardrailScope::All => "all callers".to_owned(),
+        GuardrailScope::Org(org) => format!("the org {org}"),
+        GuardrailScope::Skill(skill) => skill.clone(),
+        GuardrailScope::Agent(agent) => format!("all skills of {agent}"),
     };
     html! {
         div.panel.flush {

@@ -198,7 +198,7 @@ pub(crate) fn error_page(frame: &PageFrame, failure: &Failure) -> Response {
         }
     };
     let page = PageContent { title: "Error", at: frame.menu_path, live: None, is_over: false, body };
-    frame.respond(status::of(failure.kind), &page)
+    frame.respond(status::from_kind(failure.kind), &page)
 }
 
 /// Error message beside the form it is about.

@@ -7,7 +7,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::policies::{DecisionChange, NewPolicy};
 use rialto_model::failure::{Failure, Kind};
-use rialto_policy::{Action, OWNER_ADMIN, Problem, STARTER};
+use rialto_policy::{Action, OWNER_ADMIN, PolicySourceError, STARTER};
 
 use super::{
     layout::{self, PageContent, PageFrame},
@@ -304,7 +304,7 @@ fn opened_hash(request: &PageRequest) -> &str {
 fn editor(
     frame: &PageFrame,
     edited: &PolicyEditor<'_>,
-    checked: Option<(&[Problem], &[DecisionChange])>,
+    checked: Option<(&[PolicySourceError], &[DecisionChange])>,
     failure: Option<&Failure>,
 ) -> Markup {
     let check = frame.url("/check-policy");
@@ -335,7 +335,7 @@ fn editor(
 }
 
 /// Problems of a text, or a notice that it is valid.
-fn check_result(name: &str, problems: &[Problem]) -> Markup {
+fn check_result(name: &str, problems: &[PolicySourceError]) -> Markup {
     let own = if name.trim().is_empty() { "new.cedar" } else { name.trim() };
     html! {
         @if problems.is_empty() {

@@ -4,7 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_api_types::policies::PolicyQuestion;
 use rialto_model::{call::CallerKind, failure::Failure};
-use rialto_policy::{Action, Outcome};
+use rialto_policy::{Action, ExplanationOutcome};
 
 use super::{
     layout::{self, PageContent, PageFrame},
@@ -151,15 +151,15 @@ pub(super) fn parse_caller_kind(name: &str) -> Option<CallerKind> {
 }
 
 /// Label for the effect of a policy on a decision.
-fn outcome_label(outcome: &Outcome) -> String {
+fn outcome_label(outcome: &ExplanationOutcome) -> String {
     let label = match outcome {
-        Outcome::Decides => "Determining policy",
-        Outcome::Overruled => "Matches, but overruled by a forbid policy",
-        Outcome::OtherAction => "Applies to other actions",
-        Outcome::OtherCaller => "Applies to other callers",
-        Outcome::OtherTarget => "Applies to other agents or skills",
-        Outcome::Unmet => "Applies, but its conditions are not met",
-        Outcome::Failed(error) => return format!("Ignored because of an evaluation error: {error}"),
+        ExplanationOutcome::Decides => "Determining policy",
+        ExplanationOutcome::Overruled => "Matches, but overruled by a forbid policy",
+        ExplanationOutcome::OtherAction => "Applies to other actions",
+        ExplanationOutcome::OtherCaller => "Applies to other callers",
+        ExplanationOutcome::OtherTarget => "Applies to other agents or skills",
+        ExplanationOutcome::Unmet => "Applies, but its conditions are not met",
+        ExplanationOutcome::Failed(error) => return format!("Ignored because of an evaluation error: {error}"),
     };
     label.to_owned()
 }

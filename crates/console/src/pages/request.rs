@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use http::{HeaderMap, Method, header};
-use rialto_edge::session::Session;
+use rialto_edge::session::BrowserSession;
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -23,7 +23,7 @@ const MAX_FORM_BYTES: usize = 1024 * 1024;
 pub(crate) struct PageRequest {
     pub(crate) console: Console,
     pub(crate) caller: Caller,
-    session: Session,
+    session: BrowserSession,
     theme: Option<Theme>,
     params: Vec<(String, String)>,
     query: Vec<(String, String)>,
@@ -44,10 +44,10 @@ impl PageRequest {
         request: Request,
     ) -> Result<Self, Box<Response>> {
         let (parts, body) = request.into_parts();
-        let (caller, session) = (parts.extensions.get::<Caller>(), parts.extensions.get::<Session>());
+        let (caller, session) = (parts.extensions.get::<Caller>(), parts.extensions.get::<BrowserSession>());
         let (Some(caller), Some(session)) = (caller.cloned(), session.cloned()) else {
             let failure = Failure::new(Kind::Unauthenticated, "this request has no caller");
-            return Err(Box::new(rialto_edge::problem::answer(&failure)));
+            return Err(Box::new(rialto_edge::problem::respond(&failure)));
         };
         let query = parse_pairs(parts.uri.query().unwrap_or_default().as_bytes());
         let theme = layout::theme(&parts.headers);

@@ -23,11 +23,11 @@ use rialto_console::{
     },
 };
 use rialto_edge::{
-    auth::{Authentication, Bearers, Issuers, TokenBook},
-    gate::{Entrance, Gate, Gated},
-    guard::Guard,
-    serve::ConnectionPeer,
-    session::{API, PAGES, Sealing, Sessions},
+    auth::{Authentication, BearerAuthenticator, TrustedIssuers, TokenCache},
+    admission::{RouteRule, AdmissionLayer, AdmissionService},
+    host_check::HostCheck,
+    listener::ConnectionPeer,
+    session::{API, PAGES, CookieSealing, BrowserSessions},
 };
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
@@ -50,7 +50,7 @@ use rialto_model::{
     store::{Store, Token},
     webhook::Webhook,
 };
-use rialto_policy::{Policy, STARTER, Source, Template};
+use rialto_policy::{Policy, STARTER, PolicySource, PolicyTemplate};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -74,8 +74,8 @@ pub(crate) struct Fixture {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     pub(crate) flows: Runner,
-    app: Gated<Router>,
-    bearers: Option<Arc<Bearers>>,
+    app: AdmissionService<Router>,
+    bearers: Option<Arc<BearerAuthenticator>>,
 }
 
 /// Response with its body.
@@ -95,7 +95,7 @@ pub(crate) struct EventReader {
 /// Host with policies and names of secrets in memory.
 #[derive(Default)]
 struct TestHost {
-    policies: Mutex<Vec<Source>>,
+    policies: Mutex<Vec<PolicySource>>,
     /// Replaced versions.
     older: Mutex<Vec<PolicyHistoryEntry>>,
     tokens: AtomicUsize,
@@ -153,7 +153,7 @@ impl Fixture {
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source =
-            |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned(), org: None };
+            |name: &str, text: &str| PolicySource { name: name.to_owned(), text: text.to_owned(), org: None };
         let policies = Mutex::new(vec![
             source("starter.cedar", STARTER),
             source("admin.cedar", ADMIN),
@@ -184,13 +184,13 @@ impl Fixture {
             store: store.clone(),
             flows: flows.clone(),
             host,
-            site: rialto_edge::site::Site::default(),
+            site: rialto_edge::public_url::PublicUrl::default(),
             needs_token,
             is_local: false,
             allow_private: false,
             allow_secrets: more.contains("machine-secrets"),
             max_body_bytes: 100_000,
-            streams: rialto_edge::streams::StreamLimits::default(),
+            streams: rialto_edge::stream_limits::StreamLimits::default(),
             stop: CancellationToken::new(),
         });
         let authentication = authentication(&store, clock.clone(), needs_token).await;
@@ -198,7 +198,7 @@ impl Fixture {
             Authentication::Bearer(bearers) => Some(bearers.clone()),
             Authentication::Open(_) => None,
         };
-        let app = gate(authentication, clock).around(console.router());
+        let app = gate(authentication, clock).wrap(console.router());
         Self { engine, store, discovery, flows, app, bearers }
     }
 
@@ -308,7 +308,7 @@ impl Fixture {
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
         let peer = ConnectionPeer { address: IpAddr::from([192, 0, 2, 1]), certified: None };
-        self.app.facing(peer).oneshot(request).await.unwrap()
+        self.app.with_peer(peer).oneshot(request).await.unwrap()
     }
 }
 
@@ -380,19 +380,19 @@ impl TestHost {
     fn save(&self, scope: &PolicyScope, name: &str, text: Option<&str>) -> Result<ChangedPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
         let mut sources = self.policies.lock().unwrap();
-        let is_it = |source: &Source, owner: Option<&OrgId>| {
+        let is_it = |source: &PolicySource, owner: Option<&OrgId>| {
             source.name == name && source.org.as_ref() == owner && scope.includes(owner)
         };
         let own = scope.owner();
         let is_shared = !sources.iter().any(|source| is_it(source, own.as_ref()))
             && sources.iter().any(|source| is_it(source, None));
         let org = own.filter(|_| !is_shared);
-        let kept = |source: &&Source| !is_it(source, org.as_ref());
-        let mut after: Vec<Source> = sources.iter().filter(kept).cloned().collect();
+        let kept = |source: &&PolicySource| !is_it(source, org.as_ref());
+        let mut after: Vec<PolicySource> = sources.iter().filter(kept).cloned().collect();
         if text.is_none() && after.len() == sources.len() {
             return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
         }
-        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned(), org: org.clone() }));
+        after.extend(text.map(|text| PolicySource { name: name.clone(), text: text.to_owned(), org: org.clone() }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.archive(old);
@@ -401,7 +401,7 @@ impl TestHost {
         Ok(ChangedPolicy { listed: name.clone(), org, location: format!("/policies/{name}"), name })
     }
 
-    fn archive(&self, old: &Source) {
+    fn archive(&self, old: &PolicySource) {
         let mut older = self.older.lock().unwrap();
         let (version, name) = (i64::try_from(older.len()).unwrap() + 1, old.name.clone());
         let (place, at, text) = (PolicyPlace::Files, SystemClock.now(), Some(old.text.clone()));
@@ -411,7 +411,7 @@ impl TestHost {
 
 #[async_trait]
 impl PolicyHost for TestHost {
-    async fn policy_sources(&self) -> Result<Vec<Source>, Failure> {
+    async fn policy_sources(&self) -> Result<Vec<PolicySource>, Failure> {
         Ok(self.policies.lock().unwrap().clone())
     }
 
@@ -428,7 +428,7 @@ impl PolicyHost for TestHost {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         _: Option<PolicyPlace>,
     ) -> Result<ChangedPolicy, Failure> {
@@ -584,23 +584,23 @@ fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
 
 async fn authentication(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_token: bool) -> Authentication {
     if needs_token {
-        let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
-        Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock)))
+        let book = TokenCache::open(store.clone(), Vec::new()).await.unwrap();
+        Authentication::Bearer(Arc::new(BearerAuthenticator::new(book, issuers(&clock), clock)))
     } else {
         Authentication::Open(Caller::user("ann"))
     }
 }
 
-fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> Gate {
-    Gate::new(Guard::new(&[], 100_000), authentication)
-        .before(&[Entrance { path: API, needs: Rights::ALL }, Entrance { path: PAGES, needs: Rights::ALL }])
+fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> AdmissionLayer {
+    AdmissionLayer::new(HostCheck::new(&[], 100_000), authentication)
+        .with_routes(&[RouteRule { path: API, needs: Rights::ALL }, RouteRule { path: PAGES, needs: Rights::ALL }])
         .with_sessions(sessions(clock), &Console::before_sign_in())
 }
 
 fn row(caller: &str, token: &str, rights: Rights) -> Token {
     Token {
         id: format!("tok_{caller}"),
-        hash: rialto_edge::auth::hash(token),
+        hash: rialto_edge::auth::hash_token(token),
         scope: Scope::default(),
         caller: caller.into(),
         kind: CallerKind::User,
@@ -613,20 +613,20 @@ fn row(caller: &str, token: &str, rights: Rights) -> Token {
     }
 }
 
-fn issuers(clock: &Arc<dyn Clock>) -> Issuers {
-    let nobody = |_: rialto_edge::fetch::Request| -> Result<rialto_edge::fetch::Response, rialto_edge::fetch::FetchError> {
+fn issuers(clock: &Arc<dyn Clock>) -> TrustedIssuers {
+    let nobody = |_: rialto_edge::fetch::FetchRequest| -> Result<rialto_edge::fetch::FetchResponse, rialto_edge::fetch::FetchError> {
         unreachable!("there are no issuers")
     };
     let fetch: Arc<dyn rialto_edge::fetch::Fetch> = Arc::new(nobody);
-    Issuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
+    TrustedIssuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
 }
 
 /// Sessions sealed by reversing their bytes, which is enough for tests.
-fn sessions(clock: Arc<dyn Clock>) -> Arc<Sessions> {
+fn sessions(clock: Arc<dyn Clock>) -> Arc<BrowserSessions> {
     let turned = |text: &[u8]| text.iter().rev().copied().collect::<Vec<u8>>();
-    let sealing = Sealing {
+    let sealing = CookieSealing {
         seal: Box::new(move |text| Some(turned(text.expose().as_bytes()))),
         open: Box::new(move |text| String::from_utf8(turned(text)).ok().map(Secret::from)),
     };
-    Arc::new(Sessions::new(sealing, [7; 32], clock).unwrap())
+    Arc::new(BrowserSessions::new(sealing, [7; 32], clock).unwrap())
 }

@@ -9,7 +9,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::SkillId,
 };
-use rialto_policy::{Action, Object, Subject, Template, Wish};
+use rialto_policy::{Action, TemplateTarget, TemplateSubject, PolicyTemplate, TemplateEffect};
 
 use super::{
     PolicySelector, find_caller, find_target, policy_scope, policy_texts, publish_change, record_change,
@@ -32,7 +32,7 @@ pub const TEMPLATES: [(&str, &str, &str); 8] = [
 pub(in crate::admin) async fn save_template(
     console: &Console,
     caller: &Caller,
-    template: &Template<'_>,
+    template: &PolicyTemplate<'_>,
     name: Option<&str>,
     selector: PolicySelector,
 ) -> Result<ChangedPolicy, Failure> {
@@ -65,15 +65,15 @@ pub async fn add_from_template(
 }
 
 /// Callers that the policy applies to; none means all callers.
-fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option<Subject>, Failure> {
+fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option<TemplateSubject>, Failure> {
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
     match (new.caller.trim(), new.role.trim()) {
         ("", "") => Ok(None),
-        ("", "owner") => Ok(Some(Subject::Owners)),
+        ("", "owner") => Ok(Some(TemplateSubject::Owners)),
         ("", role) => invalid(format!("role: \"{role}\" is not a role; use `owner`")),
         (name, "") => {
             let (who, _) = find_caller(console, caller, name, new.caller_kind)?;
-            Ok(Some(Subject::Caller { kind: who.kind, id: who.id }))
+            Ok(Some(TemplateSubject::Caller { kind: who.kind, id: who.id }))
         }
         _ => invalid("caller and role: set one of them".to_owned()),
     }
@@ -134,20 +134,20 @@ impl TemplateTarget {
         }
     }
 
-    fn template<'a>(&'a self, caller: &'a Caller, new: &NewPolicy, subject: Option<Subject>) -> Template<'a> {
+    fn template<'a>(&'a self, caller: &'a Caller, new: &NewPolicy, subject: Option<TemplateSubject>) -> PolicyTemplate<'a> {
         let by = if new.by.trim().is_empty() { "an administrator" } else { new.by.trim() };
         let wish = match new.kind.split('-').next() {
-            Some("allow") => Wish::Allow,
-            Some("deny") => Wish::Deny,
-            _ => Wish::Approval { by: by.to_owned() },
+            Some("allow") => TemplateEffect::Allow,
+            Some("deny") => TemplateEffect::Deny,
+            _ => TemplateEffect::Approval { by: by.to_owned() },
         };
         let object = match self {
-            Self::Agent(agent) => Object::Agent(agent),
-            Self::Skill(agent, skill) => Object::Skill(agent, skill),
-            Self::Trust(level) => Object::Trust(*level),
-            Self::Tag(tag) => Object::Tag(tag),
-            Self::Admin(actions) => Object::Admin(actions, &caller.scope.org),
+            Self::Agent(agent) => TemplateTarget::Agent(agent),
+            Self::Skill(agent, skill) => TemplateTarget::Skill(agent, skill),
+            Self::Trust(level) => TemplateTarget::Trust(*level),
+            Self::Tag(tag) => TemplateTarget::Tag(tag),
+            Self::Admin(actions) => TemplateTarget::Admin(actions, &caller.scope.org),
         };
-        Template { wish, caller: subject, object }
+        PolicyTemplate { wish, caller: subject, object }
     }
 }
