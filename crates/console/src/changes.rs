@@ -114,7 +114,7 @@ impl Mark {
     fn of(console: &Console) -> Self {
         let engine = console.engine();
         let generation = console.store().generation();
-        Self { generation, version: engine.registry().version(), policy: engine.policy() }
+        Self { generation, version: engine.registry().version(), policy: engine.policies().active() }
     }
 
     fn has_moved(&self, console: &Console) -> bool {
@@ -128,7 +128,7 @@ impl Mark {
 
 impl Standing {
     async fn now(console: &Console) -> Result<Self, Failure> {
-        console.engine().sync().await?;
+        console.engine().policies().sync().await?;
         // Whatever moves from here on is seen with the next look.
         let mark = Mark::of(console);
         let rows = console.engine().registry().all();

@@ -153,7 +153,7 @@ impl Console {
 
     /// Whether the caller may administer this, with everything that changed elsewhere taken into account.
     pub(crate) async fn admit(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
-        self.engine().sync().await?;
+        self.engine().policies().sync().await?;
         self.may(caller, action)
     }
 
@@ -165,7 +165,7 @@ impl Console {
         if !caller.rights.have(Right::Admin) {
             return Err(Right::Admin.lacking());
         }
-        self.engine().may_administer(caller, action)
+        self.engine().policies().require_admin(caller, action)
     }
 
     /// Whether the caller may do this at all, or administer.

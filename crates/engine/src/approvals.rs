@@ -5,7 +5,7 @@
 //! the question, and its answer is written there once, whoever gives it: the caller in the same task, somebody at the command
 //! line or over the network, or the clock. Whoever sees the answer first goes on; the task's version lets one of them.
 //!
-//! Peers use the same for what they want to do in the middle of their work ([`Engine::hold_for_approval`]).
+//! Backends use it too, for what they want to do in the middle of their work ([`ApprovalService::request`]).
 
 pub mod config;
 mod decide;
@@ -35,10 +35,14 @@ pub use self::{
 };
 
 use self::sealed_calls::MemorySealedCalls;
+use crate::{
+    admin_record::AuditRecorder, call_runner::CallRunner, node::NodeService, task_service::TaskService,
+    token_validity::TokenChecker,
+};
 
 /// What a peer wants to do and must ask about first.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct ApprovalRequest {
     /// Where it belongs.
     pub scope: Scope,
     /// The task that waits.
@@ -59,17 +63,21 @@ pub struct Wish {
     pub patience: Option<Duration>,
 }
 
-/// Where calls wait.
-#[derive(Default)]
-pub(crate) struct PendingApprovals {
-    safe: OnceLock<Arc<dyn Safe>>,
-    /// For those who have no safe: what waits is lost with the process.
+/// Calls that wait for approval: requests, decisions and resumption.
+pub struct ApprovalService {
+    runner: Arc<CallRunner>,
+    tasks: Arc<TaskService>,
+    tokens: Arc<TokenChecker>,
+    nodes: Arc<NodeService>,
+    audit: Arc<AuditRecorder>,
+    sealed_calls: OnceLock<Arc<dyn Safe>>,
+    /// Used without another store of sealed calls: what waits is lost with the process.
     memory: Arc<MemorySealedCalls>,
 }
 
-// === impl Wish ===
+// === impl ApprovalRequest ===
 
-impl Wish {
+impl ApprovalRequest {
     /// What somebody who executes a call wants to do for it.
     pub fn of(call: &Call, tool: impl Into<String>, args: Json) -> Self {
         Self {
@@ -86,17 +94,28 @@ impl Wish {
     }
 }
 
-// === impl Desk ===
+// === impl ApprovalService ===
 
-impl PendingApprovals {
-    /// Where what waits is kept.
-    pub(crate) fn safe(&self) -> Arc<dyn Safe> {
-        self.safe.get().map_or_else(|| Arc::clone(&self.memory) as Arc<dyn Safe>, Arc::clone)
+impl ApprovalService {
+    pub(crate) fn new(
+        runner: Arc<CallRunner>,
+        tasks: Arc<TaskService>,
+        tokens: Arc<TokenChecker>,
+        nodes: Arc<NodeService>,
+        audit: Arc<AuditRecorder>,
+    ) -> Self {
+        let (sealed_calls, memory) = (OnceLock::new(), Arc::default());
+        Self { runner, tasks, tokens, nodes, audit, sealed_calls, memory }
     }
 
-    /// Has it kept there from now on; the first one counts.
-    pub(crate) fn keep_in(&self, safe: Arc<dyn Safe>) {
-        let _ = self.safe.set(safe);
+    /// The store of sealed calls.
+    fn sealed_calls(&self) -> Arc<dyn Safe> {
+        self.sealed_calls.get().map_or_else(|| Arc::clone(&self.memory) as Arc<dyn Safe>, Arc::clone)
+    }
+
+    /// Sets the store of sealed calls; the first one counts.
+    pub fn set_sealed_calls(&self, sealed_calls: Arc<dyn Safe>) {
+        let _ = self.sealed_calls.set(sealed_calls);
     }
 }
 

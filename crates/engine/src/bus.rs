@@ -8,19 +8,19 @@ use rialto_model::verb::{Hook, VerbEvent};
 
 /// Tells subscribers, in the order they subscribed.
 #[derive(Default)]
-pub struct Bus {
+pub(crate) struct Bus {
     hooks: ArcSwap<Vec<Arc<dyn Hook>>>,
 }
 
 /// A subscriber that remembers what it heard, for tests and for people who look.
 #[derive(Clone, Default)]
-pub struct Overheard(Arc<Mutex<Vec<VerbEvent>>>);
+pub struct RecordingHook(Arc<Mutex<Vec<VerbEvent>>>);
 
 // === impl Bus ===
 
 impl Bus {
     /// From now on `hook` hears every event.
-    pub fn subscribe(&self, hook: Arc<dyn Hook>) {
+    pub(crate) fn subscribe(&self, hook: Arc<dyn Hook>) {
         let with = |hooks: &Arc<Vec<Arc<dyn Hook>>>| hooks.iter().chain([&hook]).cloned().collect::<Vec<_>>();
         self.hooks.rcu(with);
         drop(hook);
@@ -40,16 +40,16 @@ impl std::fmt::Debug for Bus {
     }
 }
 
-// === impl Overheard ===
+// === impl RecordingHook ===
 
-impl Overheard {
+impl RecordingHook {
     /// What was said so far.
     pub fn events(&self) -> Vec<VerbEvent> {
         self.0.lock().clone()
     }
 }
 
-impl Hook for Overheard {
+impl Hook for RecordingHook {
     fn hear(&self, event: &mut VerbEvent) {
         self.0.lock().push(event.clone());
     }

@@ -31,7 +31,7 @@ use crate::{
 const UNCOLLECTED: usize = 64;
 
 /// A call under way. It leaves when it is first waited for, or let go of.
-pub struct Running {
+pub struct CallHandle {
     task: TaskId,
     /// The task as it was when the call began, for those who want to see it.
     begun: Option<Box<Task>>,
@@ -51,7 +51,7 @@ pub struct Running {
 
 /// What there is to tell while waiting.
 #[derive(Debug)]
-pub enum Step {
+pub enum CallUpdate {
     /// Something happened.
     Event(Box<Event>),
     /// Nothing happened for a while, but it still runs.
@@ -87,19 +87,19 @@ struct UpdateSender {
     end: Option<oneshot::Sender<RunEnd>>,
 }
 
-// === impl Running ===
+// === impl CallHandle ===
 
-impl Running {
-    pub(crate) fn of(run: Box<CallRun>, begun: Option<Box<Task>>) -> Self {
+impl CallHandle {
+    pub(crate) fn new(run: Box<CallRun>) -> Self {
         let heartbeat = run.heartbeat();
         let next_beat = Instant::now() + heartbeat;
         Self {
             task: run.id().clone(),
-            begun,
+            begun: None,
             routed: None,
             dispatch: None,
             cancel: run.canceller(),
-            drive: DriveMode::Inline(run.news(Some(next_beat)).boxed()),
+            drive: DriveMode::Inline(run.next(Some(next_beat)).boxed()),
             runtime: Handle::current(),
             heartbeat,
             next_beat,
@@ -107,9 +107,15 @@ impl Running {
         }
     }
 
-    /// The same call, whose backend hears when nobody waits for it any more.
-    pub(crate) fn attended(mut self, presence: CallerPresence) -> Self {
+    /// Sets the presence of the caller: the backend learns from it when nobody waits any more.
+    pub(crate) fn with_presence(mut self, presence: CallerPresence) -> Self {
         self.presence = presence;
+        self
+    }
+
+    /// Adds the task as it was stored before the call left.
+    pub(crate) fn with_initial_task(mut self, task: Option<Box<Task>>) -> Self {
+        self.begun = task;
         self
     }
 
@@ -129,15 +135,20 @@ impl Running {
         &self.task
     }
 
-    /// The task as it was written down before the call left, if somebody wants to see it.
-    pub(crate) fn as_begun(&mut self) -> Option<Box<Task>> {
+    /// The task as it was stored before the call left, if the request wanted it.
+    pub fn initial_task(&self) -> Option<&Task> {
+        self.begun.as_deref()
+    }
+
+    /// Takes the task as it was stored before the call left, if the request wanted it.
+    pub fn take_initial_task(&mut self) -> Option<Box<Task>> {
         self.begun.take()
     }
 
     /// Waits for the next thing to tell. After `Done` or `Failed` there is nothing more.
     ///
     /// The waiting can be given up and begun again: nothing is lost.
-    pub async fn next(&mut self) -> Step {
+    pub async fn next(&mut self) -> CallUpdate {
         loop {
             let end = match &mut self.drive {
                 DriveMode::Inline(first) => match first.await {
@@ -170,9 +181,9 @@ impl Running {
     pub async fn finish(mut self) -> Result<Task, Failure> {
         loop {
             match self.next().await {
-                Step::Event(_) | Step::Heartbeat => {}
-                Step::Done(task) => return Ok(*task),
-                Step::Failed(failure) => return Err(failure),
+                CallUpdate::Event(_) | CallUpdate::Heartbeat => {}
+                CallUpdate::Done(task) => return Ok(*task),
+                CallUpdate::Failed(failure) => return Err(failure),
             }
         }
     }
@@ -195,29 +206,29 @@ impl Running {
     }
 
     /// Waits for what the background tells, or for its end.
-    async fn listen(&mut self) -> Result<Step, RunEnd> {
+    async fn listen(&mut self) -> Result<CallUpdate, RunEnd> {
         let DriveMode::Background(ears) = &mut self.drive else {
             let told = Failure::new(Kind::Internal, "the call is over, and its end was told");
-            return Ok(Step::Failed(told));
+            return Ok(CallUpdate::Failed(told));
         };
         let end = tokio::select! {
             biased;
             Some(event) = ears.updates.recv() => {
                 self.next_beat = Instant::now() + self.heartbeat;
-                return Ok(Step::Event(Box::new(event)));
+                return Ok(CallUpdate::Event(Box::new(event)));
             }
             end = &mut ears.end => end.unwrap_or_else(|_| Err(lost())),
             () = sleep_until(self.next_beat) => {
                 self.next_beat = Instant::now() + self.heartbeat;
-                return Ok(Step::Heartbeat);
+                return Ok(CallUpdate::Heartbeat);
             }
         };
         Err(end)
     }
 
-    fn over(&mut self, end: RunEnd) -> Step {
+    fn over(&mut self, end: RunEnd) -> CallUpdate {
         self.drive = DriveMode::Over;
-        end.map_or_else(Step::Failed, Step::Done)
+        end.map_or_else(CallUpdate::Failed, CallUpdate::Done)
     }
 
     /// Lets the call go on by itself.
@@ -240,7 +251,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for CallHandle {
     /// Whoever stops waiting does not stop the call.
     fn drop(&mut self) {
         self.let_go();
@@ -248,9 +259,9 @@ impl Drop for Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for CallHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("task", &self.task).finish_non_exhaustive()
+        f.debug_struct("CallHandle").field("task", &self.task).finish_non_exhaustive()
     }
 }
 
@@ -275,7 +286,7 @@ impl UpdateSender {
                 }
                 RunUpdate::End(end) => return self.end(end),
             };
-            news = run.news(None).await;
+            news = run.next(None).await;
         }
     }
 

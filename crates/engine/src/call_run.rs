@@ -4,7 +4,7 @@
 //! ([`held_writes`](crate::held_writes)). The caller gets it once it is recorded, and at its deadline it is told that.
 //!
 //! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
-//! or whether anybody listens. [`Running`](crate::running::Running) decides that.
+//! or whether anybody listens. [`CallHandle`](crate::call_handle::CallHandle) decides that.
 
 mod recording;
 
@@ -12,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Cancel, Door, Target},
+    call::{Caller, Door, Target},
     event::{Aside, Event},
     failure::{Failure, Kind},
     ids::TaskId,
@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
-    budget::TaskBudget, call_run::recording::next_written, engine::EngineInner, health,
+    budget::TaskBudget, call_run::recording::next_written, call_runner::CallRunner, health,
     held_writes::HeldWrite, journal::AuditSpan, limits::CallPermit,
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct RunParams {
     /// What the peer tells. Nothing has left yet.
     pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
-    pub(crate) announcement: AuditSpan,
+    pub(crate) span: AuditSpan,
     /// When its caller began to wait.
     pub(crate) begun_at: Instant,
     pub(crate) wall_clock: Duration,
@@ -76,13 +76,13 @@ pub(crate) struct RunParams {
 
 /// A call under way, seen from inside.
 pub(crate) struct CallRun {
-    inner: Arc<EngineInner>,
+    runner: Arc<CallRunner>,
     events: BoxStream<'static, Event>,
     cancel: CancellationToken,
     caller: Caller,
     target: Target,
     task: Task,
-    announcement: AuditSpan,
+    span: AuditSpan,
     wall_clock: Duration,
     late_at: Instant,
     give_up_at: Instant,
@@ -119,26 +119,22 @@ enum Wakeup {
 // === impl Run ===
 
 impl CallRun {
-    /// Begins a call. Nothing leaves before [`CallRun::news`] is waited for.
-    pub(crate) fn begin(inner: &Arc<EngineInner>, leg: RunParams) -> Box<Self> {
+    /// Creates a run. Nothing leaves before [`CallRun::next`] is waited for.
+    pub(crate) fn new(runner: &Arc<CallRunner>, leg: RunParams) -> Box<Self> {
         let cancel = CancellationToken::new();
-        inner.running.lock().insert(leg.task.head.id.clone(), cancel.clone());
-        if inner.is_closing() {
-            // Whoever hands back what runs may have looked before this one was there.
-            cancel.cancel();
-        }
+        runner.running.insert(leg.task.head.id.clone(), &cancel);
         let late_at = leg.begun_at + leg.wall_clock;
         Box::new(Self {
-            inner: Arc::clone(inner),
+            runner: Arc::clone(runner),
             caller: leg.caller,
             target: leg.target,
             events: leg.events,
             cancel,
             task: leg.task,
-            announcement: leg.announcement,
+            span: leg.span,
             wall_clock: leg.wall_clock,
             late_at,
-            give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
+            give_up_at: late_at + Duration::from_secs(runner.config.patience_secs),
             is_late: false,
             ahead: Vec::new(),
             budget: leg.budget,
@@ -147,7 +143,7 @@ impl CallRun {
             is_ended: false,
             is_answered: false,
             _seat: leg.seat,
-            _tracked: inner.tracker.token(),
+            _tracked: runner.running.track(),
         })
     }
 
@@ -163,13 +159,13 @@ impl CallRun {
 
     /// How often whoever waits hears something.
     pub(crate) fn heartbeat(&self) -> Duration {
-        Duration::from_secs(self.inner.config.heartbeat_secs.max(1))
+        Duration::from_secs(self.runner.config.heartbeat_secs.max(1))
     }
 
     /// Goes on until there is something to tell. What is told is written down.
     ///
     /// Whoever drives it while waiting for it says when it must be back (`beat_at`), and need not keep a timer too.
-    pub(crate) async fn news(mut self: Box<Self>, beat_at: Option<Instant>) -> RunUpdate {
+    pub(crate) async fn next(mut self: Box<Self>, beat_at: Option<Instant>) -> RunUpdate {
         match self.turn(beat_at).await {
             Wakeup::Events(batch) if self.is_over_after(&batch) => {
                 self.is_answered = true;
@@ -189,7 +185,7 @@ impl CallRun {
             Wakeup::Late => self.be_late().await,
             // The agent may take its time, and hearts must beat meanwhile.
             Wakeup::Cancelled | Wakeup::Exceeded if beat_at.is_some() => RunUpdate::None(self),
-            Wakeup::Cancelled if self.inner.is_closing() => self.hand_back().await,
+            Wakeup::Cancelled if self.runner.running.is_stopping() => self.hand_back().await,
             Wakeup::Cancelled => self.call_off().await,
             Wakeup::GivenUp => self.give_up().await,
             Wakeup::Exceeded => self.exceed().await,
@@ -204,8 +200,8 @@ impl CallRun {
             return Wakeup::Exceeded;
         }
         let (silent_until, then) = self.alarm(beat_at);
-        let reads_on = self.held.is_empty() || (!self.is_ended && self.inner.journal.has_room());
-        let may_stop = !self.is_ended || self.inner.is_closing() || !self.cancel.is_cancelled();
+        let reads_on = self.held.is_empty() || (!self.is_ended && self.runner.journal.has_room());
+        let may_stop = !self.is_ended || self.runner.running.is_stopping() || !self.cancel.is_cancelled();
         let first = tokio::select! {
             biased;
             outcome = next_written(&mut self.held) => return Wakeup::Written(outcome),
@@ -285,13 +281,13 @@ impl CallRun {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
         if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
             // Do not wait for the next round to learn that the agent is gone.
-            health::start_recovery(&self.inner.registry, self.target.agent.id.clone());
+            health::start_recovery(&self.runner.registry, self.target.agent.id.clone());
         }
         self.over(failure)
     }
 
     fn over(self: Box<Self>, failure: Option<Failure>) -> RunUpdate {
-        self.inner.running.lock().remove(&self.task.head.id);
+        self.runner.running.remove(&self.task.head.id);
         RunUpdate::End(match failure {
             Some(failure) => Err(failure),
             None => Ok(Box::new(self.task)),
@@ -339,7 +335,7 @@ impl CallRun {
     async fn late(&mut self, message: String) -> Failure {
         self.is_late = true;
         let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
-        self.inner.journal.close(&mut self.announcement, None, &failure).await;
+        self.runner.journal.close(&mut self.span, None, &failure).await;
         failure
     }
 
@@ -383,7 +379,7 @@ impl CallRun {
     /// the stream ends the work.
     async fn exceed(mut self: Box<Self>) -> RunUpdate {
         self.events = futures::stream::empty().boxed();
-        let cancelling = self.inner.call_off(&self.caller, &self.target, &self.task);
+        let cancelling = self.runner.cancel_at_agent(&self.caller, &self.target, &self.task);
         match tokio::time::timeout(NAMING, cancelling).await {
             Ok(Ok(_)) => {}
             Ok(Err(failure)) => self.warn_not_called_off(&failure),
@@ -418,32 +414,13 @@ impl CallRun {
                 return self.end_with(Vec::new()).await;
             }
         }
-        let result = self.inner.call_off(&self.caller, &self.target, &self.task).await;
+        let result = self.runner.cancel_at_agent(&self.caller, &self.target, &self.task).await;
         let events = result.unwrap_or_else(|failure| {
             self.warn_not_called_off(&failure);
             Vec::new()
         });
         let is_over = state_after(self.task.head.state, &events).is_terminal();
         self.end_with(if is_over { events } else { with_local_cancel(events) }).await
-    }
-}
-
-impl EngineInner {
-    /// Asks the agent to call a task off, if policy lets the caller do that and the task has a name there.
-    pub(crate) async fn call_off(
-        &self,
-        caller: &Caller,
-        target: &Target,
-        task: &Task,
-    ) -> Result<Vec<Event>, Failure> {
-        if task.head.remote.task_id.is_none() {
-            return Ok(Vec::new());
-        }
-        let cancel =
-            Cancel { caller: caller.clone(), target: target.clone(), remote: task.head.remote.clone() };
-        let permitted = self.check(cancel);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
-        self.peer.cancel(permitted).await
     }
 }
 

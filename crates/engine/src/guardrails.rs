@@ -31,8 +31,8 @@ use rialto_model::{
     name,
 };
 
-pub(crate) use self::request_filter::as_cleared;
-use crate::engine::Engine;
+pub(crate) use self::request_filter::apply_redaction;
+use crate::{journal::TaskJournal, policies::PolicyService, registry::Registry};
 
 /// Asks a model server about a text.
 pub type Asker = Arc<dyn Fn(&Classifier, &str) -> BoxFuture<'static, Result<Answer, String>> + Send + Sync>;
@@ -42,10 +42,18 @@ const WAITING: usize = 4_096;
 
 /// The guardrails in force, if there are any. Cloning shares them.
 #[derive(Clone, Default)]
-pub(crate) struct ActiveGuardrails(Arc<ArcSwapOption<Guarding>>);
+pub(crate) struct ActiveGuardrails(Arc<ArcSwapOption<GuardrailSet>>);
+
+/// The active guardrails, and their checks of requests.
+pub struct GuardrailService {
+    active: ActiveGuardrails,
+    registry: Arc<Registry>,
+    policies: Arc<PolicyService>,
+    journal: TaskJournal,
+}
 
 /// The guardrails of an installation, put into shape as they are needed.
-pub struct Guarding {
+pub struct GuardrailSet {
     placed: Vec<Placed>,
     setting: Guardrails,
     asker: Asker,
@@ -63,19 +71,19 @@ struct GuardrailLookup {
     by_agent: FastMap<AgentId, FastMap<Arc<str>, Option<Arc<Guards>>>>,
 }
 
-// === impl Post ===
+// === impl ActiveGuardrails ===
 
 impl ActiveGuardrails {
     /// The guardrails in force, if there are any.
-    pub(crate) fn load(&self) -> Option<Arc<Guarding>> {
+    pub(crate) fn load(&self) -> Option<Arc<GuardrailSet>> {
         // Most installations have none, and need not count who looks.
         if self.0.load().is_none() { None } else { self.0.load_full() }
     }
 }
 
-// === impl Guarding ===
+// === impl GuardrailSet ===
 
-impl Guarding {
+impl GuardrailSet {
     /// Guardrails as they are written; none when nothing is looked for. Each is put into shape, so what does not hold up is found here.
     pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, SettingError> {
         let placed = setting.placed();
@@ -195,16 +203,25 @@ impl Guarding {
     }
 }
 
-// === impl Engine ===
+// === impl GuardrailService ===
 
-impl Engine {
-    /// From now on these guardrails are in force. Calls under way keep those they began with.
-    pub fn guard(&self, guarding: Option<Guarding>) {
-        self.inner().guarding.0.store(guarding.map(Arc::new));
+impl GuardrailService {
+    pub(crate) const fn new(
+        active: ActiveGuardrails,
+        registry: Arc<Registry>,
+        policies: Arc<PolicyService>,
+        journal: TaskJournal,
+    ) -> Self {
+        Self { active, registry, policies, journal }
     }
 
-    /// The guardrails in force, if there are any.
-    pub fn guarding(&self) -> Option<Arc<Guarding>> {
-        self.inner().guarding.load()
+    /// Replaces the active guardrails. Calls in progress keep those they started with.
+    pub fn replace(&self, guardrails: Option<GuardrailSet>) {
+        self.active.0.store(guardrails.map(Arc::new));
+    }
+
+    /// The active guardrails, if there are any.
+    pub fn active(&self) -> Option<Arc<GuardrailSet>> {
+        self.active.load()
     }
 }

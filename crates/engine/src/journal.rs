@@ -11,6 +11,7 @@ use std::{
 };
 
 use rialto_model::{
+    call::Call,
     clock::Clock,
     cost::Cents,
     event::Event,
@@ -26,7 +27,7 @@ use crate::{
     bus::Bus,
     held_writes::{HeldCounts, HeldWrite, HeldWrites, Unsent, UnsentStart},
     store_deadline::no_answer,
-    task_subscription::{Following, TaskListeners},
+    task_subscription::{TaskListeners, TaskSubscription},
 };
 
 /// How long somebody waits for an audit record that the store does not take. It is recorded later then.
@@ -105,8 +106,8 @@ impl TaskJournal {
     }
 
     /// Hears of what is written to a task behind this version of it.
-    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> Following {
-        Following::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
+    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> TaskSubscription {
+        TaskSubscription::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
 
     /// Emits the pre-verb; subscribers may deny. `verdict` is what policy already decided, and by what.
@@ -140,9 +141,9 @@ impl TaskJournal {
         cost: Option<Cents>,
         policies: &[String],
     ) -> AuditSpan {
-        let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
+        let (span, pre) = self.announce(verb, cost, Ok(&policies.into()));
         self.audit_or_hold(vec![pre], Vec::new()).await;
-        announcement
+        span
     }
 
     /// Writes a new task down.
@@ -161,7 +162,7 @@ impl TaskJournal {
         self.store.begin_task(&task.head, &[first], vec![pre]).await
     }
 
-    /// Adds events to a task, those that can happen, and closes the announcement with them when the invocation ends.
+    /// Adds events to a task, those that can happen, and closes the span with them when the invocation ends.
     ///
     /// On an error `task` is ahead of the store: read it again.
     pub(crate) async fn record(
@@ -172,9 +173,9 @@ impl TaskJournal {
     ) -> Result<(), StoreError> {
         let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(()) };
         let written = self.append(entry).await;
-        if let (Err(_), Some((announcement, _))) = (&written, ending) {
+        if let (Err(_), Some((span, _))) = (&written, ending) {
             // Nothing is on record: whoever tries again closes it.
-            announcement.is_closed = false;
+            span.is_closed = false;
         }
         written
     }
@@ -198,8 +199,8 @@ impl TaskJournal {
             Ok(()) => Ok(None),
             Err(error @ StoreError::Unavailable(_)) => Ok(Some(self.held.hold(entry, Some(&error)))),
             Err(error) => {
-                if let Some((announcement, _)) = ending {
-                    announcement.is_closed = false;
+                if let Some((span, _)) = ending {
+                    span.is_closed = false;
                 }
                 Err(error)
             }
@@ -216,11 +217,11 @@ impl TaskJournal {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
-        let audit = ending.as_mut().map_or_else(Vec::new, |(announcement, failure)| {
+        let audit = ending.as_mut().map_or_else(Vec::new, |(span, failure)| {
             // A task is paid for once, however often its caller was asked something on the way.
-            announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
-            announcement.is_waiting = task.head.state.is_waiting();
-            self.closing(announcement, *failure)
+            span.cost = span.cost.filter(|_| task.head.state == TaskState::Completed);
+            span.is_waiting = task.head.state.is_waiting();
+            self.closing(span, *failure)
         });
         let is_empty = events.is_empty() && audit.is_empty();
         (!is_empty).then(|| Entry { head: task.head.clone(), expected, events, at, audit })
@@ -243,10 +244,10 @@ impl TaskJournal {
         &self,
         head: &TaskHead,
         (version, start): (u64, UnsentStart),
-        announcement: &mut AuditSpan,
+        span: &mut AuditSpan,
         failure: &Failure,
     ) {
-        let closing = self.closing(announcement, Some(failure));
+        let closing = self.closing(span, Some(failure));
         self.held.end_unsent(Unsent::new(head, version, start, closing));
     }
 
@@ -265,13 +266,8 @@ impl TaskJournal {
     }
 
     /// Closes an invocation that has no events to go with it.
-    pub(crate) async fn close(
-        &self,
-        announcement: &mut AuditSpan,
-        pre: Option<VerbEvent>,
-        failure: &Failure,
-    ) {
-        let closing = self.closing(announcement, Some(failure));
+    pub(crate) async fn close(&self, span: &mut AuditSpan, pre: Option<VerbEvent>, failure: &Failure) {
+        let closing = self.closing(span, Some(failure));
         let audit: Vec<_> = pre.into_iter().chain(closing.iter().cloned()).collect();
         if !audit.is_empty() {
             self.audit_or_hold(audit, closing).await;
@@ -316,18 +312,18 @@ impl TaskJournal {
     }
 
     /// What is put on record at the end of an invocation; nothing the second time.
-    fn closing(&self, announcement: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
-        if std::mem::replace(&mut announcement.is_closed, true) {
+    fn closing(&self, span: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
+        if std::mem::replace(&mut span.is_closed, true) {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = self.event(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
-        let took = announcement.begun.elapsed();
+        let mut post = self.event(Phase::PostVerb, Arc::clone(&span.verb), emitted_at);
+        let took = span.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(match failure {
             Some(_) => Outcome::Failed,
-            None if announcement.is_waiting => Outcome::Waiting,
+            None if span.is_waiting => Outcome::Waiting,
             None => Outcome::Completed,
         });
         // Policy, a subscriber or a person who was asked refused it.
@@ -335,11 +331,11 @@ impl TaskJournal {
         if let Some(denied) = denied {
             post.context.deny(&denied.message);
         }
-        post.estimated_cents = announcement.cost.filter(|_| failure.is_none());
+        post.estimated_cents = span.cost.filter(|_| failure.is_none());
         let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = self.event(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            let mut error = self.event(Phase::VerbError, Arc::clone(&span.verb), emitted_at);
             error.took = Some(took);
             error.context = post_context;
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
@@ -367,6 +363,24 @@ impl AuditSpan {
     /// What was asked, secrets redacted.
     pub(crate) fn args(&self) -> &Json {
         &self.verb.args
+    }
+}
+
+/// Description of a call in the audit log, with arguments that may be shown.
+pub(crate) fn audit_verb(call: &Call, args: Json) -> Verb {
+    Verb {
+        verb: call.target.verb(),
+        legacy_alias: call.target.legacy_alias(),
+        org_id: call.caller.scope.org.shared(),
+        agent_card_id: call.target.agent.id.shared(),
+        agent_url: call.target.agent.url.clone(),
+        skill_id: call.target.skill.as_ref().map_or_else(|| "".into(), |skill| skill.id.shared()),
+        session_id: Arc::clone(&call.session),
+        args,
+        caller: call.caller.id.shared(),
+        task_id: call.task.shared(),
+        door: Some(call.door),
+        trace: call.trace.clone(),
     }
 }
 

@@ -33,7 +33,7 @@ use tokio::sync::watch;
 
 use self::snapshot::{RegistrySnapshot, is_same_place, looks_the_same};
 pub use self::{
-    deploy::Deployment,
+    deploy::{Deployment, Deployments},
     error::RegistryError,
     refresh::Refreshed,
     register::{Registered, Registration},
@@ -124,7 +124,7 @@ impl Registry {
         self.surprises.load(Ordering::Acquire)
     }
 
-    /// All agents of a project, by slug. What is deployed is not among them: see [`Registry::deployed`].
+    /// All agents of a project, by slug. What is deployed is not among them: see [`Registry::deployments`].
     pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
         let is_meant = |agent: &&Arc<Agent>| agent.scope == *scope && agent.backing.is_agent();
@@ -194,6 +194,11 @@ impl Registry {
         let found = schemas.any(|schema| schema.get().contains(word));
         *cached = Some(SchemaSearch { version, word: word.to_owned(), found });
         found
+    }
+
+    /// MCP servers, functions and workflows: rows like those of agents.
+    pub const fn deployments(&self) -> Deployments<'_> {
+        Deployments(self)
     }
 
     /// Hears each time something visible has changed.

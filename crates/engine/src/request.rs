@@ -1,4 +1,4 @@
-//! What is asked of the engine.
+//! CallRequest of a call.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use rialto_model::{
     trace::Trace,
 };
 
-use crate::conversation::Talk;
+use crate::{conversation::ConversationMessage, policies::StoreSync};
 
 /// What a caller wants, with its target found.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct CallRequest {
     /// Who.
     pub caller: Caller,
     /// By which door.
@@ -35,13 +35,15 @@ pub struct Request {
     pub wall_clock: Option<Duration>,
     /// The trace that the caller has begun.
     pub trace: Option<Box<Trace>>,
-    /// The conversation with us that this belongs to, for callers that keep one.
-    pub talk: Option<Box<Talk>>,
+    /// The message of a conversation with us, for callers that keep one.
+    pub conversation: Option<Box<ConversationMessage>>,
+    /// Proof that this process was synchronised with the store for this request. Without it, the call does that.
+    pub synced: Option<StoreSync>,
 }
 
-// === impl Request ===
+// === impl CallRequest ===
 
-impl Request {
+impl CallRequest {
     /// A call of a skill with arguments.
     pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
         Self::message(caller, door, target, vec![Part::data(args)])
@@ -60,7 +62,8 @@ impl Request {
             context: None,
             wall_clock: None,
             trace: None,
-            talk: None,
+            conversation: None,
+            synced: None,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Choosing who does some work, and what is remembered for it.
+//! Dispatch: selection of an agent for work that names none.
 //!
-//! [`deciding`] finds out who could do it and weighs them, [`routed`] gives the work away and sees to what comes of it. Here is
-//! what both need between two decisions: the agents by what they can do.
+//! [`select_agent`] finds the candidates and scores them, [`attempts`] calls them one after the other and learns from the outcome. Here is
+//! what both share between two decisions: the index of agents by skill.
 
 mod attempts;
 pub mod config;
@@ -27,7 +27,7 @@ use rialto_route::skills::SkillIndex;
 pub(crate) use self::attempts::{AttemptEnd, DispatchAttempt};
 pub use self::{
     config::Config,
-    dispatch::{Assigned, DispatchRequest},
+    dispatch::{Assigned, DispatchRequest, DispatchService},
     federation::{Lookup, Mesh, Proposal},
 };
 use crate::registry::Registry;

@@ -22,7 +22,7 @@ use rialto_model::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{engine::store_failure, limits};
+use crate::{limits, store_failure::store_failure};
 
 /// The store is asked again after this.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);

@@ -54,7 +54,7 @@ struct TaskChannel {
 }
 
 /// Hears of one task's events, each once and in order.
-pub struct Following {
+pub struct TaskSubscription {
     store: Arc<dyn Store>,
     listeners: Arc<TaskListeners>,
     task: TaskId,
@@ -158,9 +158,9 @@ impl TaskChannel {
     }
 }
 
-// === impl Following ===
+// === impl TaskSubscription ===
 
-impl Following {
+impl TaskSubscription {
     pub(crate) fn new(store: Arc<dyn Store>, listeners: Arc<TaskListeners>, task: TaskId, seen: u64) -> Self {
         let channel = listeners.attach(&task, seen);
         let version = channel.version.subscribe();
@@ -219,7 +219,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for TaskSubscription {
     fn drop(&mut self) {
         self.listeners.detach(&self.task);
     }

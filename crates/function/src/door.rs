@@ -46,7 +46,7 @@ async fn describe(State(plain): State<Plain>, request: Request) -> Response {
         Ok(caller) => caller,
         Err(failure) => return problem::answer(&failure),
     };
-    if let Err(failure) = plain.engine.sync().await {
+    if let Err(failure) = plain.engine.policies().sync().await {
         return problem::answer(&failure);
     }
     let document = plain.descriptions.document(&plain.engine, &caller, plain.needs_token);
@@ -77,18 +77,19 @@ impl Plain {
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
             Failure::new(Kind::Invalid, message)
         })?;
-        self.engine.sync().await?;
-        let target = self.engine.resolve(&caller, name).ok_or_else(|| {
+        let synced = self.engine.policies().sync().await?;
+        let target = self.engine.calls().resolve(&caller, name).ok_or_else(|| {
             let message =
                 format!("there is no skill \"{name}\" here; GET {PATH}/openapi.json shows those there are");
             Failure::new(Kind::NotFound, message)
         })?;
         let parts = Box::pin(body::parts(&headers, body, &target)).await?;
-        let request = rialto_engine::Request {
+        let request = rialto_engine::CallRequest {
             trace,
-            ..rialto_engine::Request::message(caller, Door::Http, target, parts)
+            synced: Some(synced),
+            ..rialto_engine::CallRequest::message(caller, Door::Http, target, parts)
         };
-        self.engine.call(request).await?.finish().await
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 }
 

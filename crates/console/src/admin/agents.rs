@@ -97,7 +97,7 @@ pub(crate) async fn fitting(
     filter: &Filter,
 ) -> Result<Vec<Arc<Agent>>, Failure> {
     Console::need(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
     let fits = |agent: &Arc<Agent>| {
@@ -112,7 +112,7 @@ pub(crate) async fn fitting(
 /// The agent that is meant: by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
     Console::need(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
         return as_seen(console, found).await;
@@ -487,7 +487,7 @@ async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Fai
 /// Whether the caller may see that an agent is there.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.at_machine()
-        || console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+        || console.engine().policies().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 
 fn has(agent: &Agent, word: &str) -> bool {

@@ -56,7 +56,7 @@ pub async fn page(
             limit: limit + 1 - found.len(),
             ..ApprovalFilter::default()
         };
-        let more = console.engine().approvals(&by, wanted).await?;
+        let more = console.engine().approvals().list(&by, wanted).await?;
         if more.is_empty() {
             break;
         }
@@ -68,16 +68,16 @@ pub async fn page(
 
 /// One of them.
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Approval, Failure> {
-    console.engine().approval(&decider(console, caller)?, id).await
+    console.engine().approvals().get(&decider(console, caller)?, id).await
 }
 
 /// What waits in the caller's org, and what was decided there lately.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Approvals, Failure> {
     let by = decider(console, caller)?;
     let undecided = ApprovalFilter { undecided: true, limit: SHOWN, ..ApprovalFilter::default() };
-    let waiting = console.engine().approvals(&by, undecided).await?;
+    let waiting = console.engine().approvals().list(&by, undecided).await?;
     let latest = ApprovalFilter { limit: SHOWN, ..ApprovalFilter::default() };
-    let mut decided = console.engine().approvals(&by, latest).await?;
+    let mut decided = console.engine().approvals().list(&by, latest).await?;
     decided.retain(|approval| approval.decided.is_some() || approval.is_settled);
     Ok(Approvals { waiting, decided })
 }
@@ -93,7 +93,7 @@ pub async fn of_task(console: &Console, caller: &Caller, task: &TaskId) -> Resul
         limit: SHOWN,
         ..ApprovalFilter::default()
     };
-    console.engine().approvals(&decider(console, caller)?, filter).await
+    console.engine().approvals().list(&decider(console, caller)?, filter).await
 }
 
 /// How many wait for somebody like the caller; [`COUNTED`] and one more are many. Trouble in counting keeps no page from being shown.
@@ -102,7 +102,7 @@ pub(crate) async fn count(console: &Console, caller: &Caller) -> usize {
         return 0;
     }
     let filter = ApprovalFilter { undecided: true, limit: COUNTED + 1, ..ApprovalFilter::default() };
-    let found = console.engine().approvals(&Decider::Caller(caller.clone()), filter).await;
+    let found = console.engine().approvals().list(&Decider::Caller(caller.clone()), filter).await;
     found.map_or(0, |found| found.len())
 }
 
@@ -115,7 +115,7 @@ pub async fn decide(
     reason: Option<String>,
 ) -> Result<Approval, Failure> {
     let decided = match decider(console, caller) {
-        Ok(decider) => console.engine().decide_on(&decider, id, approved, reason).await,
+        Ok(decider) => console.engine().approvals().decide(&decider, id, approved, reason).await,
         Err(refused) => Err(refused),
     };
     // A decision is recorded where it is taken, because it is also taken in tasks; here only what did not become one.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_api_types::tasks::{NewCall, StartedCall};
-use rialto_engine::Request;
+use rialto_engine::CallRequest;
 use rialto_model::{
     call::{Caller, Door, Target},
     failure::{Failure, Kind},
@@ -34,7 +34,7 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Resu
     if !caller.rights.have(Right::Call) {
         return Err(Right::Call.lacking());
     }
-    console.engine().sync().await?;
+    let synced = console.engine().policies().sync().await?;
     let said = match (&wanted.text, &wanted.arguments) {
         (None, None) => Said::Nothing,
         (Some(text), None) => Said::Text(text.clone()),
@@ -49,13 +49,14 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Resu
         None => None,
     };
     let called = target.verb();
-    let request = Request {
+    let request = CallRequest {
         task: wanted.task.clone(),
         context: wanted.context.clone(),
         wall_clock: Some(wall_clock),
-        ..Request::message(caller.clone(), Door::Http, target, parts)
+        synced: Some(synced),
+        ..CallRequest::message(caller.clone(), Door::Http, target, parts)
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(StartedCall {
         task_id: running.task().clone(),
         called,
@@ -71,7 +72,7 @@ pub fn meant(
     name: &str,
     said: Said,
 ) -> Result<(Target, Vec<Part>), Failure> {
-    if let Some(target) = console.engine().resolve(caller, name) {
+    if let Some(target) = console.engine().calls().resolve(caller, name) {
         let args = match said {
             Said::Nothing => Json::empty_object(),
             Said::Data(data) => data,

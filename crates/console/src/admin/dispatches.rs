@@ -97,7 +97,7 @@ pub async fn dispatch(console: &Console, caller: &Caller, wanted: Wanted) -> Res
         trace: wanted.trace,
         ..DispatchRequest::new(caller.clone(), console.door(), wanted.work, vec![wanted.part])
     };
-    let running = Box::pin(console.engine().dispatch(request)).await?;
+    let running = Box::pin(console.engine().dispatches().start(request)).await?;
     let dispatch = running.dispatch().cloned();
     let task = running.finish().await?;
     let agent = console.engine().registry().get(&task.head.agent);
@@ -109,15 +109,15 @@ pub async fn resolve(console: &Console, caller: &Caller, work: &Work) -> Result<
     Console::need(caller, Right::Discover)?;
     // Others are asked what there is here, not what is elsewhere: two servers that ask each other would never end.
     if console.at_machine() {
-        console.engine().explain(caller, work).await
+        console.engine().dispatches().explain(caller, work).await
     } else {
-        console.engine().explain_here(caller, work).await
+        console.engine().dispatches().explain_local(caller, work).await
     }
 }
 
 async fn read(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
     Console::need(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let own = (!console.sees_all(caller)).then(|| caller.id.clone());
-    console.engine().dispatches(caller, DispatchFilter { caller: own, ..filter }).await
+    console.engine().dispatches().list(caller, DispatchFilter { caller: own, ..filter }).await
 }

@@ -200,7 +200,7 @@ pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tr
 }
 
 fn in_force(console: &Console) -> Guardrails {
-    console.engine().guarding().map_or_else(Guardrails::default, |all| all.setting().clone())
+    console.engine().guardrails().active().map_or_else(Guardrails::default, |all| all.setting().clone())
 }
 
 /// Where a guardrail stands in the configuration.

@@ -49,7 +49,7 @@ struct Announced<'a> {
 /// The call with that task, by our id or the agent's.
 pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<CallInspection, Failure> {
     Console::need(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let sees_all = console.sees_all(caller);
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let head = head.filter(|head| sees_all || is_own(caller, head));

@@ -41,14 +41,14 @@ pub struct Overview {
 
 /// How things go in the caller's project.
 pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Failure> {
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     // Whoever may not look around is told nothing of what there is.
     let looks = Console::need(caller, Right::Discover).is_ok();
     let mut agents = if looks { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
-    let sees = |entry: &&Entry| looks && console.engine().may_discover(caller, &entry.target());
+    let sees = |entry: &&Entry| looks && console.engine().policies().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
     let counts = AgentCounts {
         all: agents.len(),

@@ -266,7 +266,7 @@ pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) ->
         None => Question::admin(&who, action),
     };
     let question = question.by(row.as_deref());
-    let policy = console.engine().policy();
+    let policy = console.engine().policies().active();
     Ok(Answer {
         caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
@@ -288,7 +288,7 @@ fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Ve
 /// The policies that are about an agent or any of its skills, and how the caller fares there.
 pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
     use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
-    let (policy, row) = (console.engine().policy(), console.caller_row(caller));
+    let (policy, row) = (console.engine().policies().active(), console.caller_row(caller));
     let mut found: Vec<Finding> = Vec::new();
     let skills = agent.card.skills.iter().take(ASKED).cloned().map(Some);
     for skill in skills.chain([None]) {
@@ -411,7 +411,7 @@ const fn effect(effect: Effect) -> PolicyEffect {
 /// Every process goes by what was changed, this one at once.
 pub(super) async fn make_known(console: &Console) -> Result<(), Failure> {
     console.store().touch().await.map_err(store_failure)?;
-    console.engine().sync().await
+    console.engine().policies().sync().await.map(drop)
 }
 
 /// A caller by its name; an agent is any that is registered.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{Request, Running, Step};
+use rialto_engine::{CallHandle, CallRequest, CallUpdate};
 use rialto_flow::definition::Workflow;
 use rialto_model::{
     call::{Caller, Door, Target},
@@ -90,7 +90,7 @@ pub async fn list(
     filter: &Filter,
 ) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
     Console::need(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let limit = page_size(filter.limit);
     let own = filter.own || !console.sees_all(caller);
     let wanted = RunFilter {
@@ -122,7 +122,7 @@ pub(crate) async fn latest(
 /// A run as it stands, with its steps.
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
     Console::need(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     // The task first: a run that has gone on since then is not said to wait.
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
@@ -159,14 +159,14 @@ pub async fn begin(console: &Console, caller: &Caller, flow: &Flow, part: Part) 
     Console::own(caller, Right::Call)?;
     let (book, is_draft) = (console.flows().book(), flow.status == FlowStatus::Draft);
     let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
-    let mut running = console.engine().call(request).await?;
+    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    let mut running = console.engine().calls().start(request).await?.into_handle()?;
     // The first thing that a run tells is that it is written down.
     let first = running.next().await;
     let task = running.task().clone();
     let is_run = console.store().run(&caller.scope, &task).await.map_err(store_failure)?.is_some();
     match first {
-        Step::Failed(failure) if !is_run => Err(failure),
+        CallUpdate::Failed(failure) if !is_run => Err(failure),
         _ => Ok(Begun { task, is_run }),
     }
 }
@@ -178,7 +178,7 @@ pub async fn start(
     what: What,
     input: Json,
     how: How,
-) -> Result<Running, Failure> {
+) -> Result<CallHandle, Failure> {
     Console::own(caller, Right::Call)?;
     let engine = console.engine();
     let (target, args) = match what {
@@ -186,19 +186,19 @@ pub async fn start(
             (console.flows().book().target_of(engine, caller, &name, is_draft).await?, input)
         }
         What::Inline(text) => {
-            engine.sync().await?;
-            let agent = engine.registry().flows(&caller.scope).await?;
+            engine.policies().sync().await?;
+            let agent = engine.registry().deployments().ensure_flows(&caller.scope).await?;
             let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
             let args = Json::of(&members.into_iter().collect::<Extra>());
             (Target { agent, skill: Some(Arc::new(skill(INLINE, INLINE, ""))) }, args)
         }
     };
-    let request = Request {
+    let request = CallRequest {
         trace: how.trace,
         wall_clock: how.wall_clock,
-        ..Request::skill(caller.clone(), console.door(), target, args)
+        ..CallRequest::skill(caller.clone(), console.door(), target, args)
     };
-    engine.call(request).await
+    engine.calls().start(request).await?.into_handle()
 }
 
 /// What is meant for one step of a run; without one, for the first that asks.
@@ -213,7 +213,7 @@ pub(crate) fn can_resume(console: &Console, caller: &Caller, run: &Run) -> bool 
     tasks::is_own(caller, head)
         && !head.state.is_terminal()
         && head.remote.task_id.is_some()
-        && !console.engine().works_on(&head.id)
+        && !console.engine().running().contains(&head.id)
 }
 
 /// Says something in a run: what a step of it ([`meant_for`]), or the first, asks for. In the caller's own, or in anybody's for
@@ -224,27 +224,27 @@ pub async fn tell(
     id: &str,
     part: Part,
     how: How,
-) -> Result<Running, Failure> {
+) -> Result<CallHandle, Failure> {
     Console::own(caller, Right::Call)?;
     if tasks::is_others(console, caller, id).await? {
         console.admit(caller, Action::AdminAgents).await?;
-        return console.engine().answer_for(caller, id, vec![part]).await;
+        return console.engine().overrides().answer(caller, id, vec![part]).await;
     }
-    let worker = console.engine().worker(caller, id).await?;
+    let worker = console.engine().tasks().target(caller, id).await?;
     let target = Target { agent: worker.agent, skill: None };
-    let request = Request {
+    let request = CallRequest {
         task: Some(id.to_owned()),
         trace: how.trace,
         wall_clock: how.wall_clock,
-        ..Request::message(caller.clone(), console.door(), target, vec![part])
+        ..CallRequest::message(caller.clone(), console.door(), target, vec![part])
     };
-    console.engine().call(request).await
+    console.engine().calls().start(request).await?.into_handle()
 }
 
 /// Takes a run of the caller's own up again that nobody works on.
-pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<Running, Failure> {
+pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<CallHandle, Failure> {
     Console::own(caller, Right::Call)?;
-    console.engine().rejoin(caller, id).await.map_err(|failure| match failure.kind {
+    console.engine().calls().follow_remote(caller, id).await.map_err(|failure| match failure.kind {
         Kind::Conflict => {
             let message = format!("run {id} is over, or goes on already: there is nothing to resume");
             Failure::new(Kind::Conflict, message)

@@ -1,7 +1,7 @@
 //! What became of calls. A caller sees its own tasks; whoever may read the audit trail sees everybody's.
 
 use rialto_api_types::tasks::UndeliveredPush;
-use rialto_engine::{Following, Request};
+use rialto_engine::{CallRequest, TaskSubscription};
 use rialto_model::{
     call::{Caller, Door, Target},
     event::Recorded,
@@ -47,7 +47,7 @@ pub struct Page {
 /// The tasks of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
     Console::own(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
     let agent =
@@ -83,7 +83,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task,
 pub async fn look(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
     let head = head(console, caller, id).await?;
     if is_own(caller, &head) {
-        return console.engine().task(caller, id).await;
+        return console.engine().tasks().get(caller, id).await;
     }
     show(console, caller, id).await.map(|(task, _)| task)
 }
@@ -91,7 +91,7 @@ pub async fn look(console: &Console, caller: &Caller, id: &str) -> Result<Task, 
 /// Push notifications that were given up, newest first.
 pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
     console.admit(caller, Action::AdminAudit).await?;
-    console.engine().dead_pushes(&caller.scope, limit).await
+    console.engine().push_configs().list_dead(&caller.scope, limit).await
 }
 
 /// Push notification that was given up, without what it is shown at its address.
@@ -109,19 +109,24 @@ pub fn undelivered_push(push: &Push) -> UndeliveredPush {
 }
 
 /// Whatever happens to a task behind this event of it.
-pub async fn follow(console: &Console, caller: &Caller, id: &str, seen: u64) -> Result<Following, Failure> {
+pub async fn follow(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+    seen: u64,
+) -> Result<TaskSubscription, Failure> {
     let head = head(console, caller, id).await?;
-    Ok(console.engine().listen(&TaskHead { version: seen, ..head }))
+    Ok(console.engine().tasks().subscribe_after(&TaskHead { version: seen, ..head }))
 }
 
 /// Calls a task off: the caller's own, or anybody's for whoever may administer agents.
 pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
     if is_others(console, caller, id).await? {
         console.admit(caller, Action::AdminAgents).await?;
-        return console.engine().cancel_for(caller, id).await;
+        return console.engine().overrides().cancel(caller, id).await;
     }
     Console::own(caller, Right::Call)?;
-    console.engine().cancel(caller, id).await
+    console.engine().tasks().cancel(caller, id).await
 }
 
 /// Says something in a task, as an answer to its question or more: in the caller's own, or in anybody's for whoever may administer
@@ -129,16 +134,16 @@ pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task
 pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
     if is_others(console, caller, id).await? {
         console.admit(caller, Action::AdminAgents).await?;
-        let running = console.engine().answer_for(caller, id, vec![part]).await?;
+        let running = console.engine().overrides().answer(caller, id, vec![part]).await?;
         return Ok(running.task().clone());
     }
     Console::own(caller, Right::Call)?;
-    let target = console.engine().worker(caller, id).await?;
-    let request = Request {
+    let target = console.engine().tasks().target(caller, id).await?;
+    let request = CallRequest {
         task: Some(id.to_owned()),
-        ..Request::message(caller.clone(), Door::Http, target, vec![part])
+        ..CallRequest::message(caller.clone(), Door::Http, target, vec![part])
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -146,7 +151,7 @@ pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Re
 pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
     Console::own(caller, Right::Call)?;
     let head = head(console, caller, id).await?;
-    let worker = console.engine().worker(caller, id).await?;
+    let worker = console.engine().tasks().target(caller, id).await?;
     let Some(context) = head.remote.context_id else {
         let message =
             format!("the agent has named no conversation that task {id} belongs to; begin a new task");
@@ -155,11 +160,11 @@ pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> 
     // Words are not what a skill with a schema takes: they go to the agent, which knows the conversation.
     let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
     let target = Target { agent: worker.agent, skill };
-    let request = Request {
+    let request = CallRequest {
         context: Some(context),
-        ..Request::message(caller.clone(), Door::Console, target, vec![part])
+        ..CallRequest::message(caller.clone(), Door::Console, target, vec![part])
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -180,8 +185,8 @@ pub async fn begin(
     part: Part,
 ) -> Result<TaskId, Failure> {
     Console::own(caller, Right::Call)?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
-    let running = console.engine().call(request).await?;
+    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -197,7 +202,7 @@ pub(super) async fn is_others(console: &Console, caller: &Caller, id: &str) -> R
 
 async fn head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
     Console::own(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     head.filter(|head| is_own(caller, head) || console.sees_all(caller))
         .ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you may see")))

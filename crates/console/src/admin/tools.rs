@@ -27,7 +27,7 @@ use crate::{
 /// What is deployed in the caller's project and may be seen by it.
 pub async fn seen(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
     Console::need(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let mut rows = deployed(console, caller);
     rows.retain(|row| may_see(console, caller, row));
     Ok(rows)
@@ -41,7 +41,7 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>,
 
 /// The servers and functions of the caller's project. What runs workflows is neither: these have pages and routes of their own.
 pub(super) fn deployed(console: &Console, caller: &Caller) -> Vec<Arc<Agent>> {
-    let mut rows = console.engine().registry().deployed(&caller.scope);
+    let mut rows = console.engine().registry().deployments().list(&caller.scope);
     rows.retain(|row| !matches!(row.backing, Backing::Flow(_)));
     rows
 }
@@ -50,7 +50,7 @@ pub(super) fn deployed(console: &Console, caller: &Caller) -> Vec<Arc<Agent>> {
 pub async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Arc<Agent>, Failure> {
     let rows = list(console, caller).await?;
     let by_tool = || {
-        let target = console.engine().resolve(caller, name)?;
+        let target = console.engine().calls().resolve(caller, name)?;
         (!matches!(target.agent.backing, Backing::A2a)).then_some(target.agent)
     };
     named(&rows, name).or_else(by_tool).ok_or_else(|| unknown(console, caller, name))
@@ -82,7 +82,7 @@ async fn deploy_now(
     let trust = trust_of(console, caller, &wanted, known.as_deref())?;
     let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), trust, ..wanted };
     let is_near = wanted.backing.via().is_some_and(is_near);
-    let deployed = console.engine().registry().deploy(wanted).await;
+    let deployed = console.engine().registry().deployments().deploy(wanted).await;
     if let Ok(deployed) = &deployed {
         operation.agent(&deployed.agent);
         operation.after(agent_state(console, &deployed.agent));
@@ -139,7 +139,7 @@ fn named(rows: &[Arc<Agent>], name: &str) -> Option<Arc<Agent>> {
 }
 
 fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
-    let of = console.engine().resolve(caller, name).map(|target| target.agent);
+    let of = console.engine().calls().resolve(caller, name).map(|target| target.agent);
     let message = match of.filter(|agent| !agent.backing.is_agent()) {
         Some(row) => format!("{name} is a tool of {}; name that: {}", row.slug, row.slug),
         None => format!("nothing is deployed as \"{name}\"; `rialto tools list` shows what is"),

@@ -38,7 +38,7 @@ pub struct Difference {
 /// Who may call what, for these callers.
 pub async fn matrix(console: &Console, caller: &Caller, callers: &[String]) -> Result<Matrix, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let policy = console.engine().policy();
+    let policy = console.engine().policies().active();
     let callers: Vec<String> = callers.iter().take(WIDEST).cloned().collect();
     let directory = console.engine().registry().directory(&caller.scope);
     let people: Vec<Caller> =
@@ -63,7 +63,7 @@ pub async fn what_if(
     console.admit(caller, Action::AdminPolicies).await?;
     let (sources, _) = replaced(console, caller, name, text).await?;
     let Ok(then) = Policy::parse(&sources) else { return Ok(Vec::new()) };
-    let now = console.engine().policy();
+    let now = console.engine().policies().active();
     let directory = console.engine().registry().directory(&caller.scope);
     let mut found = Vec::new();
     for who in callers(console, caller).await? {

@@ -56,7 +56,7 @@ pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
     if !caller.rights.meet(Rights::ALL) {
         return Err(Right::Call.lacking());
     }
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let slot = console.parts().streams.take(&caller)?;
     let sees_all = console.sees_all(&caller);
     let most = if sees_all { u64::MAX } else { LATELY };

@@ -28,7 +28,7 @@ pub(super) async fn openapi(asking: Asking) -> Result<Response, Failure> {
 /// Who asks, and what it may administer by the policies in force.
 pub(super) async fn me(asking: Asking) -> Result<Response, Failure> {
     let (console, caller) = (&asking.console, &asking.caller);
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let admin = Action::ALL.into_iter().filter(|action| action.is_admin());
     let may = admin.map(|action| (action.as_str().to_owned(), console.may(caller, action).is_ok().into()));
     good(&CallerIdentity {

@@ -6,7 +6,7 @@ use rialto_api_types::{
     tasks::TaskDetail,
     workflows::{InlineRun, RunPage, RunReply, StartedRun, StartedRunState},
 };
-use rialto_engine::Running;
+use rialto_engine::CallHandle;
 use rialto_model::{failure::Failure, ids::TaskId, json::Json, message::Part};
 
 use super::{asking::Asking, flows::word, good, told};
@@ -82,7 +82,7 @@ fn how(asking: &Asking) -> Result<How, Failure> {
 }
 
 /// The task, when it is over or waits; or at once, where nobody waits for it: then it goes on by itself.
-async fn over(asking: &Asking, running: Running) -> Result<Response, Failure> {
+async fn over(asking: &Asking, running: CallHandle) -> Result<Response, Failure> {
     if asking.query("wait") == Some("false") {
         let started = StartedRun { run_id: running.task().clone(), state: StartedRunState::Running };
         return Ok(told(StatusCode::ACCEPTED, &started));

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode, header};
 use rialto_api_types::tasks::{
     AcceptedReply, NewCall, TaskDetail, TaskEvents, TaskPage, TaskReply, UndeliveredPushes,
 };
-use rialto_engine::Following;
+use rialto_engine::TaskSubscription;
 use rialto_model::{
     event::Recorded,
     failure::{Failure, Kind},
@@ -128,7 +128,7 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// What happens from now on, to the task's end.
-fn later(following: Option<Following>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
+fn later(following: Option<TaskSubscription>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
     let batches = stream::unfold(following, |following| async move {
         let mut following = following?;
         let news = following.next().await.ok()?;

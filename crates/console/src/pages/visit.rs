@@ -94,7 +94,7 @@ impl Visit {
             is_signed_in: self.session.is_signed_in,
             theme: self.theme,
             done: self.query("done").map(str::to_owned),
-            is_sound: self.console.engine().policies_are_sound(),
+            is_sound: self.console.engine().policies().is_up_to_date(),
             waiting: self.waiting,
             place: layout::place(self.uri.path()),
             back: self.came_from(),

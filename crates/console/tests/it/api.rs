@@ -53,7 +53,11 @@ async fn an_agent_is_registered_shown_trusted_refreshed_and_removed() {
     let made = house.ask(ANN, "POST", "/api/v1/agents", &body).await;
     assert_eq!(made.status, 201, "{made:?}");
     assert_eq!(made.json()["slug"], "new_one");
-    assert!(house.engine.policy().ids().contains(&"allow-new_one".to_owned()), "{:?}", house.engine.policy());
+    assert!(
+        house.engine.policies().active().ids().contains(&"allow-new_one".to_owned()),
+        "{:?}",
+        house.engine.policies().active()
+    );
     assert_eq!(
         house.ask(ANN, "POST", "/api/v1/agents", &body).await.status,
         200,
@@ -154,14 +158,26 @@ async fn a_caller_sees_its_own_tasks_and_an_auditor_everybodys() {
         rights: rialto_model::rights::Rights::default(),
         ..rialto_model::call::Caller::user("bob")
     };
-    let target = house.engine.resolve(&bob, "desk.ask").unwrap();
-    let request = rialto_engine::Request::skill(
+    let target = house.engine.calls().resolve(&bob, "desk.ask").unwrap();
+    let request = rialto_engine::CallRequest::skill(
         bob,
         rialto_model::call::Door::Http,
         target,
         rialto_model::json::Json::parse(r#"{"big":12345678901234567890123}"#).unwrap(),
     );
-    let task = house.engine.call(request).await.unwrap().finish().await.unwrap().head.id;
+    let task = house
+        .engine
+        .calls()
+        .start(request)
+        .await
+        .unwrap()
+        .into_handle()
+        .unwrap()
+        .finish()
+        .await
+        .unwrap()
+        .head
+        .id;
     let own = house.ask(BOB, "GET", "/api/v1/tasks", "").await;
     assert_eq!(own.json()["tasks"][0]["id"], json!(task));
     assert!(own.body.contains("12345678901234567890123"), "numbers keep every digit");
@@ -211,7 +227,7 @@ async fn policies_are_checked_written_tested_and_taken_away() {
     );
     let kept = house.ask(ANN, "PUT", "/api/v1/policies/mine", &body).await;
     assert_eq!((kept.status, kept.json()["name"].as_str()), (200, Some("mine.cedar")));
-    assert!(house.engine.policy().ids().contains(&"no-desk".to_owned()), "it is in force at once");
+    assert!(house.engine.policies().active().ids().contains(&"no-desk".to_owned()), "it is in force at once");
     let shown = house.ask(ANN, "GET", "/api/v1/policies/mine", "").await.json();
     assert_eq!(shown["text"], text);
     let refused = house.ask(ANN, "PUT", "/api/v1/policies/mine", r#"{"text":"nonsense"}"#).await;

@@ -162,7 +162,7 @@ impl House {
             let policy = Policy::parse(&kept.policies.lock().unwrap());
             Box::pin(async move { Ok(policy) })
         });
-        let engine = Engine::new(rialto_engine::Parts {
+        let engine = Engine::new(rialto_engine::EngineDeps {
             store: store.clone(),
             registry: Arc::new(registry),
             peer: peers(peer, &flows),
@@ -171,8 +171,8 @@ impl House {
             clock: clock.clone(),
             config,
         });
-        flows.connect(engine.faint());
-        engine.sync().await.unwrap();
+        flows.connect(engine.downgrade());
+        engine.policies().sync().await.unwrap();
         for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
             store.put_token(&row(caller, token, rights)).await.unwrap();
         }
@@ -209,7 +209,7 @@ impl House {
     /// Has what is decided go on.
     pub(crate) fn keep_approvals(&self) {
         let engine = self.engine.clone();
-        tokio::spawn(async move { engine.keep_approvals(CancellationToken::new()).await });
+        tokio::spawn(async move { engine.approvals().run_expiry_loop(CancellationToken::new()).await });
     }
 
     /// Makes a token for somebody who may have one already, as the operator at the machine can.

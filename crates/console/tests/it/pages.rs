@@ -262,7 +262,7 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     let place = begun.header("location").to_owned();
     let task = place.strip_prefix("/factory/tasks/").unwrap().split('?').next().unwrap().to_owned();
     let (_, mut following) =
-        house.engine.follow(&rialto_model::call::Caller::user("ann"), &task).await.unwrap();
+        house.engine.tasks().subscribe(&rialto_model::call::Caller::user("ann"), &task).await.unwrap();
     let over = async {
         while !house.page(&place).await.body.contains("data-over") {
             following.next().await.unwrap();
@@ -365,7 +365,7 @@ async fn a_server_is_deployed_from_a_form_asked_again_and_taken_back() {
         422
     );
     assert_eq!(send(&house, "/factory/tools/weather/remove", "").await.status, 303);
-    assert!(house.engine.registry().deployed(&Default::default()).is_empty());
+    assert!(house.engine.registry().deployments().list(&Default::default()).is_empty());
 }
 
 #[tokio::test]
@@ -433,7 +433,7 @@ async fn ten_thousand_agents_are_listed_a_page_at_a_time() {
         (row.trust, row.version) = (Trust::External, 1);
         house.store.put_agent(&row, None).await.unwrap();
     }
-    house.engine.sync().await.unwrap();
+    house.engine.policies().sync().await.unwrap();
     let first = house.page("/factory/agents").await.body;
     assert!(
         first.contains("10000 agents") && first.contains("agent_00049") && !first.contains("agent_00050"),

@@ -137,7 +137,7 @@ async fn a_private_address_is_not_deployed_from_afar_and_the_way_to_do_it_is_tol
 #[tokio::test]
 async fn what_runs_workflows_is_no_tool_server() {
     let house = house().await;
-    house.engine.registry().flows(&Default::default()).await.unwrap();
+    house.engine.registry().deployments().ensure_flows(&Default::default()).await.unwrap();
     assert_eq!(house.ask(ANN, "GET", "/api/v1/tools", "").await.json(), json!([]));
     let page = house.page("/factory").await.body;
     assert!(page.contains("with 0 tool servers"), "{page}");

@@ -10,7 +10,7 @@ use rialto_model::{
 use tokio::time::Instant;
 
 use super::{CallRun, RunUpdate, failure_in, with_ids};
-use crate::{engine::store_failure, held_writes::HeldWrite, journal::log_lost};
+use crate::{held_writes::HeldWrite, journal::log_lost, store_failure::store_failure};
 
 /// How long a run waits for the store at least, also when the deadline of its caller is over.
 const MIN_WRITE_PATIENCE: Duration = Duration::from_millis(250);
@@ -21,16 +21,16 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(1);
 // === impl Run ===
 
 impl CallRun {
-    /// Records a batch, and closes the announcement with it when this leg is over. What the store cannot take now is held.
+    /// Records a batch, and closes the span with it when this leg is over. What the store cannot take now is held.
     pub(super) async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
-        if self.inner.was_taken_over(&self.task.head).await {
+        if self.runner.lease.was_taken_over(&self.task.head).await {
             return self.overtaken().await;
         }
-        self.inner.quota.add(&self.task.head.scope.org, batch.iter().map(Event::size).sum());
+        self.runner.quota.add(&self.task.head.scope.org, batch.iter().map(Event::size).sum());
         let failure = if is_over { failure_in(&batch) } else { None };
         let patience = self.write_patience();
-        let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));
-        match self.inner.journal.record_or_hold(&mut self.task, batch, ending, patience).await {
+        let ending = is_over.then_some((&mut self.span, failure.as_ref()));
+        match self.runner.journal.record_or_hold(&mut self.task, batch, ending, patience).await {
             Ok(None) => Ok(()),
             Ok(Some(held)) => {
                 self.held.push_back(held);
@@ -76,7 +76,7 @@ impl CallRun {
 
     /// Somebody else wrote first, most often whoever called it off. If it is over by that, what is in the journal counts.
     pub(super) async fn overtaken(&mut self) -> Result<(), Failure> {
-        let journal = &self.inner.journal;
+        let journal = &self.runner.journal;
         let known = journal.reread(&self.task).await.map_err(|error| self.lost(error))?;
         if !known.head.state.is_terminal() {
             return Err(self.lost(StoreError::Conflict));
@@ -85,12 +85,12 @@ impl CallRun {
         if self.task.head.remote.task_id.is_none() && remote.task_id.is_some() {
             // It was called off before the agent had a name for it. Now the agent can be told.
             self.task.head.remote = remote;
-            if let Err(failure) = self.inner.call_off(&self.caller, &self.target, &self.task).await {
+            if let Err(failure) = self.runner.cancel_at_agent(&self.caller, &self.target, &self.task).await {
                 self.warn_not_called_off(&failure);
             }
         }
         let failure = self.task.failure.clone();
-        let ending = Some((&mut self.announcement, failure.as_ref()));
+        let ending = Some((&mut self.span, failure.as_ref()));
         let closed = journal.record_or_hold(&mut self.task, Vec::new(), ending, WRITE_PATIENCE).await;
         closed.map(|_| ()).map_err(|error| self.lost(error))
     }
@@ -100,13 +100,13 @@ impl CallRun {
         let message = "the agent has answered, but the store cannot keep what it said; see the server's log for the reason";
         let failure = Failure::new(Kind::Internal, message);
         log_lost(&self.task.head.id, &error);
-        let journal = &self.inner.journal;
+        let journal = &self.runner.journal;
         match journal.reread(&self.task).await {
             Ok(known) => self.task = known,
             Err(error) => return self.lost(error),
         }
-        self.announcement.reopen();
-        let ending = Some((&mut self.announcement, Some(&failure)));
+        self.span.reopen();
+        let ending = Some((&mut self.span, Some(&failure)));
         let events = vec![Event::failed(failure.clone())];
         if let Err(error) = journal.record_or_hold(&mut self.task, events, ending, WRITE_PATIENCE).await {
             log_lost(&self.task.head.id, &error);

@@ -10,7 +10,7 @@ use rialto_guard::{
 };
 use rialto_model::message::{Content, Part};
 
-use super::{Asker, Guarding, report::GuardrailReport, text_fields::TextField};
+use super::{Asker, GuardrailSet, report::GuardrailReport, text_fields::TextField};
 
 /// So many questions are asked at once.
 const AT_ONCE: usize = 64;
@@ -21,7 +21,7 @@ const UNANSWERED: &str = "unanswered";
 /// Guardrails that look one way.
 #[derive(Clone)]
 pub(crate) struct GuardrailChecker {
-    pub(super) guarding: Arc<Guarding>,
+    pub(super) guarding: Arc<GuardrailSet>,
     pub(super) guards: Arc<Guards>,
     pub(super) target: Target,
 }

@@ -19,13 +19,17 @@ use rialto_model::{
 };
 use rialto_policy::Permitted;
 
-use super::{ActiveGuardrails, Guarding, checker::GuardrailChecker, response_filter::ResponseFilter};
-use crate::{engine::verb_of, journal::TaskJournal, peer::Peer, registry::Registry};
+use super::{ActiveGuardrails, GuardrailSet, checker::GuardrailChecker, response_filter::ResponseFilter};
+use crate::{
+    journal::{TaskJournal, audit_verb},
+    peer::Peer,
+    registry::Registry,
+};
 
 /// A peer with guardrails in front.
 pub(crate) struct GuardedPeer {
     pub(crate) peer: Arc<dyn Peer>,
-    pub(crate) post: ActiveGuardrails,
+    pub(crate) active: ActiveGuardrails,
     pub(crate) journal: TaskJournal,
     pub(crate) registry: Arc<Registry>,
 }
@@ -33,7 +37,7 @@ pub(crate) struct GuardedPeer {
 // === impl Guarded ===
 
 impl GuardedPeer {
-    fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
+    fn screen(&self, guarding: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
         let guards = guarding.of(self.registry.version(), target)?;
         guards.look_at(Aim::Output).then(|| GuardrailChecker {
             guarding: Arc::clone(guarding),
@@ -49,7 +53,7 @@ impl GuardedPeer {
         task: Option<&TaskId>,
         verb: impl FnOnce() -> Verb,
     ) -> Option<ResponseFilter> {
-        let guarding = self.post.load()?;
+        let guarding = self.active.load()?;
         let screen = self.screen(&guarding, target);
         let notice: Option<Notice> = task.and_then(|task| guarding.warning(task));
         (screen.is_some() || notice.is_some())
@@ -60,7 +64,7 @@ impl GuardedPeer {
 impl Peer for GuardedPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let said = call.get();
-        let watch = self.watch(&said.target, Some(&said.task), || verb_of(said, Json::null()));
+        let watch = self.watch(&said.target, Some(&said.task), || audit_verb(said, Json::null()));
         let events = self.peer.send(call);
         match watch {
             None => events,
@@ -114,5 +118,5 @@ fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
         spoken: None,
         presence: CallerPresence::default(),
     };
-    verb_of(&call, Json::null())
+    audit_verb(&call, Json::null())
 }

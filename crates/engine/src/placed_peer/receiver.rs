@@ -44,9 +44,9 @@ impl PlacedPeer {
         let mut is_failing = false;
         while !stop.is_cancelled() {
             let Ok(engine) = self.engine() else { return };
-            let taken = match engine.runner() {
+            let taken = match engine.lease().runner() {
                 Runner::NOBODY => Ok(Vec::new()),
-                runner => engine.inner().store.take_relayed_calls(runner).await,
+                runner => engine.nodes().store.take_relayed_calls(runner).await,
             };
             if let Err(error) = &taken
                 && !is_failing
@@ -56,7 +56,7 @@ impl PlacedPeer {
             is_failing = taken.is_err();
             for call in taken.unwrap_or_default() {
                 let (peer, engine) = (self.clone(), engine.clone());
-                let tracker = engine.inner().tracker.clone();
+                let tracker = engine.running().tracker().clone();
                 tracker.spawn(async move { peer.execute_relayed(&engine, call).await });
             }
             let is_placed = engine.registry().all().iter().any(|row| row.backing.placement().is_some());
@@ -79,12 +79,14 @@ impl PlacedPeer {
     }
 
     async fn begin(&self, engine: &Engine, call: &RelayedCall) -> Result<Items, Failure> {
-        engine.sync().await?;
+        engine.policies().sync().await?;
         let unreadable = |error| Failure::new(Kind::Internal, format!("the call cannot be read: {error}"));
         let events: BoxStream<'static, Event> = match serde_json::from_str(&call.body).map_err(unreadable)? {
-            RelayedWork::Send(sent) => self.execute_here(engine, sent.into_call(engine)?, call.receiver)?,
+            RelayedWork::Send(sent) => {
+                self.execute_here(engine, sent.into_call(engine.registry())?, call.receiver)?
+            }
             RelayedWork::Cancel(sent) => {
-                let events = self.cancel_here(engine, sent.into_cancel(engine)?).await?;
+                let events = self.cancel_here(engine, sent.into_cancel(engine.registry())?).await?;
                 futures::stream::iter(events).boxed()
             }
         };
@@ -119,7 +121,7 @@ async fn forward(engine: &Engine, call: &RelayedCall, items: Items) {
 async fn write(engine: &Engine, call: &RelayedCall, known: u64, bodies: &[String]) -> bool {
     let begun = Instant::now();
     loop {
-        match engine.inner().store.put_relayed_events(&call.id, known, bodies).await {
+        match engine.nodes().store.put_relayed_events(&call.id, known, bodies).await {
             Ok(is_wanted) => return is_wanted,
             Err(error) if begun.elapsed() < MAX_WRITE_TIME => {
                 tracing::debug!("events of a call of another node could not be written: {error}");
@@ -135,6 +137,6 @@ async fn write(engine: &Engine, call: &RelayedCall, known: u64, bodies: &[String
 
 /// Whether the call is still there, and the node that took it. While that cannot be told it is.
 async fn is_wanted(engine: &Engine, call: &RelayedCall, known: u64) -> bool {
-    let is_there = engine.inner().store.put_relayed_events(&call.id, known, &[]).await.unwrap_or(true);
-    is_there && engine.is_at_work(call.sender).await.unwrap_or(true)
+    let is_there = engine.nodes().store.put_relayed_events(&call.id, known, &[]).await.unwrap_or(true);
+    is_there && engine.lease().is_alive(call.sender).await.unwrap_or(true)
 }

@@ -1,9 +1,9 @@
-//! Gives work to whoever was chosen, and sees to what comes of it.
+//! Calls of the selected agents, and the outcomes.
 //!
-//! A slot is taken with the decision. If the agent cannot be reached and surely has heard nothing, the next best is asked; if it
-//! may have heard something, it is never asked of another: `failed` is an answer.
+//! A slot is reserved with the decision. If the agent cannot be reached and surely has received nothing, the next best is called; if it
+//! may have received something, no other agent is called: `failed` is a result.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
     call::Target,
@@ -14,20 +14,15 @@ use rialto_model::{
 };
 use rialto_route::choice;
 
-use super::{Assigned, DispatchRequest, select_agent::AgentSelection};
-use crate::{
-    call_handle::Running,
-    call_run::RunEnd,
-    engine::{Engine, store_failure},
-    request::Request,
-};
+use super::{Assigned, DispatchRequest, DispatchService, select_agent::AgentSelection};
+use crate::{call_handle::CallHandle, call_run::RunEnd, request::CallRequest, store_failure::store_failure};
 
-/// For so long a slot is held for a task that is not there yet.
-const HELD: Duration = Duration::from_secs(60);
+/// Time for which a slot is reserved for a task that does not exist yet.
+const RESERVATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Work on its way to somebody.
+/// Dispatched work: the decision and its attempts.
 pub(crate) struct DispatchAttempt {
-    engine: Engine,
+    service: Arc<DispatchService>,
     wanted: DispatchRequest,
     deciding: AgentSelection,
     /// Task that the agent which has it now works on.
@@ -41,15 +36,19 @@ pub(crate) enum AttemptEnd {
     /// Nothing: this is how it ended.
     End(RunEnd),
     /// Another agent is at work.
-    Next(Box<Running>),
+    Next(Box<CallHandle>),
 }
 
-// === impl Routed ===
+// === impl DispatchAttempt ===
 
 impl DispatchAttempt {
-    pub(super) fn new(engine: Engine, wanted: DispatchRequest, deciding: AgentSelection) -> Box<Self> {
-        let failovers = engine.inner().router.config.failovers;
-        Box::new(Self { engine, wanted, deciding, now: None, failovers })
+    pub(super) fn new(
+        service: Arc<DispatchService>,
+        wanted: DispatchRequest,
+        deciding: AgentSelection,
+    ) -> Box<Self> {
+        let failovers = service.router.config.failovers;
+        Box::new(Self { service, wanted, deciding, now: None, failovers })
     }
 
     /// The decision's id.
@@ -58,15 +57,15 @@ impl DispatchAttempt {
     }
 
     /// Calls the best one that has a slot. One that turns out to be unreachable before anything leaves is passed over.
-    pub(super) async fn begin(mut self: Box<Self>) -> Result<Running, Failure> {
+    pub(super) async fn begin(mut self: Box<Self>) -> Result<CallHandle, Failure> {
         loop {
             let (target, task) = self.reserve().await?;
             let request = self.request(&target, &task);
-            match self.engine.call(request).await {
+            match self.service.calls.begin(request).await {
                 Ok(running) => return Ok(running.routed(self)),
                 Err(failure) => {
                     let is_gone = failure.kind == Kind::PeerUnreachable;
-                    self.end(&task, self.engine.worth(PlayOutcome::Refused, 0.0)).await;
+                    self.end(&task, self.service.rate(PlayOutcome::Refused, 0.0)).await;
                     if !is_gone || !self.may_go_on() {
                         return Err(failure);
                     }
@@ -85,22 +84,21 @@ impl DispatchAttempt {
 
     /// Takes a slot of the next best who has one.
     async fn reserve(&mut self) -> Result<(Target, TaskId), Failure> {
-        let engine = self.engine.clone();
-        let inner = engine.inner();
-        let config = &inner.router.config;
+        let service = Arc::clone(&self.service);
+        let config = &service.router.config;
         while let Some(target) = self.deciding.next() {
             let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
-            engine.guard_work(caller, &target, self.deciding.work(), parts).await?;
-            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
+            service.guardrails.check_work(caller, &target, self.deciding.work(), parts).await?;
+            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), service.journal.now());
             self.deciding.give(&target, &task);
-            let until = now.checked_add(HELD).unwrap_or(now);
+            let until = now.checked_add(RESERVATION_TIMEOUT).unwrap_or(now);
             let reservation = Reservation {
                 dispatch: self.deciding.record(),
                 play: Play { task: task.clone(), agent: target.agent.id.clone(), until },
                 hard_cap: config.hard_cap,
                 window: config.window(now),
             };
-            if inner.store.reserve(&reservation).await.map_err(store_failure)? {
+            if service.store.reserve(&reservation).await.map_err(store_failure)? {
                 self.now = Some(task.clone());
                 return Ok((target, task));
             }
@@ -110,14 +108,14 @@ impl DispatchAttempt {
         Err(self.deciding.nobody())
     }
 
-    fn request(&self, target: &Target, task: &TaskId) -> Request {
+    fn request(&self, target: &Target, task: &TaskId) -> CallRequest {
         let wanted = &self.wanted;
-        Request {
+        CallRequest {
             id: Some(task.clone()),
             context: wanted.context.clone(),
             wall_clock: wanted.wall_clock,
             trace: wanted.trace.clone(),
-            ..Request::message(wanted.caller.clone(), wanted.door, target.clone(), wanted.parts.clone())
+            ..CallRequest::message(wanted.caller.clone(), wanted.door, target.clone(), wanted.parts.clone())
         }
     }
 
@@ -158,23 +156,23 @@ impl DispatchAttempt {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                PlayOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
+                PlayOutcome::of(task.head.state).map(|outcome| self.service.rate(outcome, took))
             }
-            Err(failure) if failure.is_not_sent() => Some(self.engine.worth(PlayOutcome::Unreachable, 0.0)),
+            Err(failure) if failure.is_not_sent() => Some(self.service.rate(PlayOutcome::Unreachable, 0.0)),
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
                 // What a guardrail found says nothing about how well the agent works.
                 let is_blocked = failure.kind == Kind::Blocked;
                 let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
-                outcome.map(|outcome| self.engine.worth(outcome, 0.0))
+                outcome.map(|outcome| self.service.rate(outcome, 0.0))
             }
         }
     }
 
     async fn end(&self, task: &TaskId, play: PlayEnd) {
-        if let Err(error) = self.engine.inner().store.end_play(task, &play).await {
-            // Whoever looks for ends that nobody heard of finds it.
-            tracing::error!(task.id = %task, "the end of task {task} has taught nothing yet: {error}");
+        if let Err(error) = self.service.store.end_play(task, &play).await {
+            // The learning loop finds it later.
+            tracing::error!(task.id = %task, "the outcome of task {task} is not recorded for routing yet: {error}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A registry elsewhere that is asked when nobody here can do some work.
+//! Another registry, which is asked when no agent here can do some work.
 //!
-//! What it answers are proposals: an agent of theirs is called only if the policies here let its caller call an external agent
-//! like it, and until then it is in no list. Only the type of work, the required skills and the media types are told; what is to be done stays here.
+//! Its response are proposals: an agent of it is called only if the policies here permit the caller an external agent
+//! like it, and until then it is in no list. Only the type of work, the required skills and the media types are sent; the description stays here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,8 +20,8 @@ use rialto_model::{
 use rialto_route::skills::{Fit, SkillIndex};
 use tokio::sync::Mutex;
 
-use super::select_agent::RoutingSnapshot;
-use crate::{engine::Engine, registry::Registration};
+use super::{DispatchService, select_agent::RoutingSnapshot};
+use crate::registry::Registration;
 
 /// So many proposals are looked at.
 const MOST: usize = 10;
@@ -77,13 +77,13 @@ impl Mesh {
     }
 }
 
-// === impl Engine ===
+// === impl DispatchService ===
 
-impl Engine {
-    /// From now on, a registry elsewhere is asked when nobody here can do some work. The first that is joined counts.
-    pub fn join(&self, mesh: Mesh) {
+impl DispatchService {
+    /// Sets the other registry that is asked when no agent here can do some work. The first one counts.
+    pub fn set_federation(&self, mesh: Mesh) {
         // There is one configuration, so there is no second.
-        let _ = self.inner().router.mesh.set(mesh);
+        let _ = self.router.mesh.set(mesh);
     }
 
     /// Those whom a registry elsewhere proposes, when nobody here can do it or what it said before has become old.
@@ -94,16 +94,16 @@ impl Engine {
         parts: &[Part],
         is_needed: bool,
     ) -> Vec<RoutingSnapshot> {
-        let Some(mesh) = self.inner().router.mesh.get() else { return Vec::new() };
+        let Some(mesh) = self.router.mesh.get() else { return Vec::new() };
         let work_type = work.work_type.trim().to_lowercase();
         let mut required: Vec<String> =
             work.required_skills.iter().map(|item| item.trim().to_lowercase()).collect();
         required.sort_unstable();
-        if work_type.is_empty() && required.is_empty() || !self.may_tell_elsewhere(caller, work) {
+        if work_type.is_empty() && required.is_empty() || !self.guardrails.may_share(caller, work) {
             return Vec::new();
         }
         let key = (caller.scope.clone(), work_type, required, work.input_modes.clone());
-        let now = self.now();
+        let now = self.journal.now();
         let mut asked = mesh.asked.lock().await;
         let known = asked.get(&key);
         if !mesh.is_fresh(known, now) && (is_needed || known.is_some()) {
@@ -134,11 +134,11 @@ impl Engine {
             Err(why) => {
                 tracing::warn!("the registry of the mesh could not be asked: {why}");
                 // What it said before holds until it answers again.
-                return CachedProposal { at: Some(self.now()), ..before };
+                return CachedProposal { at: Some(self.journal.now()), ..before };
             }
         };
         let look = |proposal: Proposal| async move {
-            let row = self.registry().preview(registration(&caller.scope, &proposal)).await;
+            let row = self.registry.preview(registration(&caller.scope, &proposal)).await;
             match row {
                 Ok(row) => Some((Arc::new(row), proposal)),
                 Err(error) => {
@@ -152,7 +152,7 @@ impl Engine {
         let mut accepted = before.accepted;
         let mut gone = Vec::new();
         accepted.retain(|id| {
-            let Some(agent) = self.registry().get(id) else { return false };
+            let Some(agent) = self.registry.get(id) else { return false };
             let is_still = proposed.iter().any(|(row, _)| row.url == agent.url);
             if !is_still {
                 gone.push(agent);
@@ -160,11 +160,11 @@ impl Engine {
             is_still
         });
         for agent in gone {
-            if let Err(error) = self.registry().remove(&agent).await {
+            if let Err(error) = self.registry.remove(&agent).await {
                 tracing::warn!("agent {} of the mesh could not be let go: {error}", agent.slug);
             }
         }
-        CachedProposal { at: Some(self.now()), proposed, accepted }
+        CachedProposal { at: Some(self.journal.now()), proposed, accepted }
     }
 
     /// A proposal, if it fits: taken in if policy lets the caller call it, and else with the reason.
@@ -175,7 +175,7 @@ impl Engine {
         parts: &[Part],
         (row, proposal): (&Arc<Agent>, &Proposal),
     ) -> Option<RoutingSnapshot> {
-        if self.registry().find(&caller.scope, &row.url).is_ok() {
+        if self.registry.find(&caller.scope, &row.url).is_ok() {
             // It is one of those that were looked at already.
             return None;
         }
@@ -190,7 +190,7 @@ impl Engine {
                 Some(RoutingSnapshot { fit, target, barred: Some((kind, why)) })
             }
             Ok(target) => {
-                let taken = self.registry().register(registration(&caller.scope, proposal)).await;
+                let taken = self.registry.register(registration(&caller.scope, proposal)).await;
                 match taken {
                     Ok(registered) => {
                         let agent = registered.agent;

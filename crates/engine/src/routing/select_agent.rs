@@ -1,7 +1,7 @@
-//! Finds out who could do some work, and weighs them.
+//! Selection of agents: finds the candidates for some work and scores them.
 //!
 //! Rows are read live and policy is asked about each, so an agent that the caller may not see is not mentioned, and one that it
-//! may not call is never drawn for.
+//! may not call is never sampled.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -18,17 +18,14 @@ use rialto_model::{
     message::{Content, Part},
     routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
-use rialto_policy::{Action, Question};
 use rialto_route::{
     choice::{self, Entrant, Weighed},
     skills::Fit,
 };
 use serde_json::json;
 
-use crate::{
-    engine::{Engine, store_failure},
-    redact::redact_text,
-};
+use super::DispatchService;
+use crate::{redact::redact_text, store_failure::store_failure};
 
 /// So many candidates are written down with a decision; the best ones.
 const RECORDED: usize = 100;
@@ -75,11 +72,11 @@ pub(super) struct RoutingSnapshot {
     pub(super) barred: Option<(Kind, String)>,
 }
 
-// === impl Engine ===
+// === impl DispatchService ===
 
-impl Engine {
-    /// Finds out who could do some work, and weighs them. Nothing is promised to anybody yet.
-    pub(super) async fn decide(
+impl DispatchService {
+    /// Finds the candidates for some work and scores them. No slot is reserved yet.
+    pub(super) async fn select(
         &self,
         caller: &Caller,
         work: &Work,
@@ -88,10 +85,9 @@ impl Engine {
     ) -> Result<AgentSelection, Failure> {
         let work = &with_kinds_of(work, parts);
         work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
-        self.sync().await?;
-        let inner = self.inner();
-        let (router, now) = (&inner.router, inner.journal.now());
-        let index = router.index(&inner.registry, &caller.scope).await?;
+        self.policies.sync().await?;
+        let (router, now) = (&self.router, self.journal.now());
+        let index = router.index(&self.registry, &caller.scope).await?;
         let fits = index.fits(work, router.config.candidates);
         let more = fits.more;
         let mut seen: Vec<RoutingSnapshot> =
@@ -106,7 +102,7 @@ impl Engine {
             agents: seen.iter().map(|seen| seen.target.agent.id.clone()).collect(),
             window: router.config.window(now),
         };
-        let standings = inner.store.standings(&query).await.map_err(store_failure)?;
+        let standings = self.store.standings(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
         let entrants: Vec<Entrant> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
@@ -133,17 +129,17 @@ impl Engine {
 
     /// One who fits, as its row is now and as far as the caller may know of it.
     fn see(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
-        let agent = self.registry().get(&fit.agent.id)?;
+        let agent = self.registry.get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
         let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
-        if !self.may_discover(caller, &target) {
+        if !self.policies.may_discover(caller, &target) {
             return None;
         }
         let (target, barred) = match self.aim(caller, target, parts) {
             Ok(target) => (target, None),
             Err((target, kind, why)) => (target, Some((kind, why))),
         };
-        let until = || self.inner().breakers.blocked_until(&agent.id, now);
+        let until = || self.breakers.blocked_until(&agent.id, now);
         let left_alone = || {
             let until = until()?;
             Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
@@ -164,10 +160,10 @@ impl Engine {
             return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
         }
         let refused = || format!("policy does not let {} call it", caller.id);
-        let fits = parts.is_empty()
-            || self.inner().schemas.may_fit(&target, &args_of(parts, target.skill.as_deref()));
+        let fits =
+            parts.is_empty() || self.schemas.may_fit(&target, &args_of(parts, target.skill.as_deref()));
         if fits {
-            return match self.may_invoke(caller, &target) {
+            return match self.policies.may_invoke(caller, &target) {
                 true => Ok(target),
                 false => Err((target, Kind::Denied, refused())),
             };
@@ -177,17 +173,10 @@ impl Engine {
             return Err((target, Kind::Invalid, why));
         }
         let plain = Target { skill: None, ..target };
-        match self.may_invoke(caller, &plain) {
+        match self.policies.may_invoke(caller, &plain) {
             true => Ok(plain),
             false => Err((plain, Kind::Denied, refused())),
         }
-    }
-
-    fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
-        let inner = self.inner();
-        let row = inner.caller_agent(caller);
-        let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
-        inner.policies.load().decide(&question).allowed
     }
 }
 
@@ -212,7 +201,7 @@ impl super::Config {
     }
 }
 
-// === impl Seen ===
+// === impl RoutingSnapshot ===
 
 impl RoutingSnapshot {
     fn entrant(&self, standing: Standing) -> Entrant {
@@ -228,7 +217,7 @@ impl RoutingSnapshot {
     }
 }
 
-// === impl Deciding ===
+// === impl AgentSelection ===
 
 impl AgentSelection {
     fn new(
@@ -338,7 +327,7 @@ impl AgentSelection {
     }
 }
 
-// === impl Choice ===
+// === impl AgentChoice ===
 
 impl AgentChoice {
     fn new(seen: RoutingSnapshot, entrant: &Entrant, weighed: Weighed) -> Self {

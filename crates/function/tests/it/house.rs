@@ -6,7 +6,7 @@ use axum::{Router, body::Body};
 use futures::FutureExt;
 use http::{Request, header};
 use rialto_edge::{fetch, process::Launcher, settings::Resolver};
-use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
+use rialto_engine::{Config, Engine, EngineDeps, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::peer::{FunctionPeer, Ports};
 use rialto_model::{
     call::{Caller, Door},
@@ -68,7 +68,7 @@ impl House {
         let launcher =
             Launcher::new(|name| (name == "PATH").then(|| "/usr/bin:/bin".into()), secrets.clone());
         let function = Arc::new(FunctionPeer::new(Ports { fetch: Arc::new(network), launcher, secrets }));
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store,
             registry: Arc::new(registry),
             peer: Arc::new(Peers {
@@ -83,7 +83,7 @@ impl House {
             clock,
             config: Config::default(),
         });
-        engine.sync().await.unwrap();
+        engine.policies().sync().await.unwrap();
         let router = rialto_function::door::router(engine.clone(), 1024, true);
         Self { engine, discovery, sent, router }
     }
@@ -103,15 +103,15 @@ impl House {
             timeout_ms: None,
             trust: None,
         });
-        self.engine.registry().configure(&wanted.collect::<Vec<_>>(), true).await.unwrap();
+        self.engine.registry().deployments().configure(&wanted.collect::<Vec<_>>(), true).await.unwrap();
     }
 
     pub(crate) async fn call(&self, name: &str, args: &str) -> Result<Task, Failure> {
         let caller = Caller::user("ann");
-        let target = self.engine.resolve(&caller, name).unwrap();
+        let target = self.engine.calls().resolve(&caller, name).unwrap();
         let request =
-            rialto_engine::Request::skill(caller, Door::Library, target, Json::parse(args).unwrap());
-        self.engine.call(request).await?.finish().await
+            rialto_engine::CallRequest::skill(caller, Door::Library, target, Json::parse(args).unwrap());
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 
     /// Asks the door, as ann.
