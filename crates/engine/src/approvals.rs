@@ -1,9 +1,9 @@
-//! Calls that wait until somebody has approved them.
+//! Calls that wait for approval.
 //!
-//! A policy, or a tool that says of itself that it destroys, can ask for that. Then the task is written down as any other and
-//! waits in `input-required`; what was said to it is sealed away, because the journal keeps no secrets. A row of the store is
-//! the question, and its answer is written there once, whoever gives it: the caller in the same task, somebody at the command
-//! line or over the network, or the clock. Whoever sees the answer first goes on; the task's version lets one of them.
+//! A policy can require approval, or the configuration for tools that describe themselves as destructive. Then the task is stored like any other
+//! and waits in `input-required`; the message is sealed, because the journal keeps no secrets. A row of the store is the approval request, and
+//! the decision is written there once: by the caller in the same task, at the command line, over the network, or by expiry. The first process
+//! that notices it resumes the task; the task's version lets only one do that.
 //!
 //! Backends use it too, for what they want to do in the middle of their work ([`ApprovalService::request`]).
 
@@ -31,7 +31,7 @@ pub use self::{
     config::{Config, Destructive},
     decide::Decider,
     question::Verdict,
-    sealed_calls::{Safe, SafeError},
+    sealed_calls::{SealedCallError, SealedCallStore},
 };
 
 use self::sealed_calls::MemorySealedCalls;
@@ -40,26 +40,26 @@ use crate::{
     token_validity::TokenChecker,
 };
 
-/// What a peer wants to do and must ask about first.
+/// Approval that a backend needs before it does something.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
-    /// Where it belongs.
+    /// Org and project.
     pub scope: Scope,
     /// The task that waits.
     pub task: TaskId,
-    /// Whose task that is.
+    /// The caller of that task.
     pub caller: Caller,
-    /// Who does its work.
+    /// The agent that works on it.
     pub agent: AgentId,
-    /// What is to be done.
+    /// The tool that is to be used.
     pub tool: String,
-    /// With which arguments. Secrets in them are masked before anybody sees them.
+    /// Arguments of the tool. Secrets in them are masked.
     pub args: Json,
-    /// Who is to decide; where nobody is named, the caller itself may.
+    /// Approvers; without any, the caller itself may decide.
     pub by: Vec<String>,
-    /// What asks for it.
+    /// Policies that require it.
     pub policies: Vec<String>,
-    /// How long it waits, if not as long as everything else.
+    /// Time until it is denied, if not the default.
     pub patience: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ pub struct ApprovalService {
     tokens: Arc<TokenChecker>,
     nodes: Arc<NodeService>,
     audit: Arc<AuditRecorder>,
-    sealed_calls: OnceLock<Arc<dyn Safe>>,
+    sealed_calls: OnceLock<Arc<dyn SealedCallStore>>,
     /// Used without another store of sealed calls: what waits is lost with the process.
     memory: Arc<MemorySealedCalls>,
 }
@@ -78,7 +78,7 @@ pub struct ApprovalService {
 // === impl ApprovalRequest ===
 
 impl ApprovalRequest {
-    /// What somebody who executes a call wants to do for it.
+    /// Approval request of the backend of a call.
     pub fn of(call: &Call, tool: impl Into<String>, args: Json) -> Self {
         Self {
             scope: call.caller.scope.clone(),
@@ -109,17 +109,19 @@ impl ApprovalService {
     }
 
     /// The store of sealed calls.
-    fn sealed_calls(&self) -> Arc<dyn Safe> {
-        self.sealed_calls.get().map_or_else(|| Arc::clone(&self.memory) as Arc<dyn Safe>, Arc::clone)
+    fn sealed_calls(&self) -> Arc<dyn SealedCallStore> {
+        self.sealed_calls
+            .get()
+            .map_or_else(|| Arc::clone(&self.memory) as Arc<dyn SealedCallStore>, Arc::clone)
     }
 
     /// Sets the store of sealed calls; the first one counts.
-    pub fn set_sealed_calls(&self, sealed_calls: Arc<dyn Safe>) {
+    pub fn set_sealed_calls(&self, sealed_calls: Arc<dyn SealedCallStore>) {
         let _ = self.sealed_calls.set(sealed_calls);
     }
 }
 
-/// The one of that name.
-fn one(id: &ApprovalId) -> ApprovalFilter {
+/// Filter for one approval.
+fn with_id(id: &ApprovalId) -> ApprovalFilter {
     ApprovalFilter { id: Some(id.clone()), limit: 1, ..ApprovalFilter::default() }
 }

@@ -40,7 +40,7 @@ use crate::{
     running_calls::stopping,
     schema::Schemas,
     store_failure::{before, not_made, store_deadline},
-    takeover::call_of,
+    takeover::stored_call,
     task_service::{TaskService, agent_removed, target_of},
     task_start::TaskStart,
 };
@@ -109,8 +109,8 @@ impl CallService {
             return Err(stopping());
         }
         let runner = &self.runner;
-        let begun_at = Instant::now();
-        let deadline = store_deadline(begun_at, self.timeout(&request));
+        let started_at = Instant::now();
+        let deadline = store_deadline(started_at, self.timeout(&request));
         if request.synced.is_none() {
             before(deadline, runner.policies.sync()).await?;
         }
@@ -120,9 +120,9 @@ impl CallService {
         hops::check(&request.caller, max_hops)?;
         before(deadline, runner.quota.check(&runner.store, &request.caller.scope.org)).await?;
         let now = runner.journal.now();
-        let mut seat = self.limits.admit(&request.caller, now)?;
+        let mut permit = self.limits.admit(&request.caller, now)?;
         self.limits.admit_tool(&request.caller, &request.target, now)?;
-        self.limits.count_self_call(&request.caller, &request.target, max_hops, &mut seat)?;
+        self.limits.count_self_call(&request.caller, &request.target, max_hops, &mut permit)?;
         let continued = match &request.task {
             Some(_) => before(deadline, Box::pin(self.find_continued(&request))).await?,
             None => None,
@@ -131,7 +131,7 @@ impl CallService {
             Some(task) => match Box::pin(self.approvals.find_pending(&task)).await? {
                 Some(approval) => {
                     let request = Box::pin(self.guardrails.check_message(request)).await?;
-                    return Box::pin(self.approvals.answer(request, task, &approval, seat)).await;
+                    return Box::pin(self.approvals.answer(request, task, &approval, permit)).await;
                 }
                 None => Some(task),
             },
@@ -141,7 +141,7 @@ impl CallService {
         let wants_initial_task =
             conversation.as_ref().is_some_and(|conversation| conversation.wants_initial_task);
         let spoken = conversation.as_ref().map(|conversation| Arc::clone(&conversation.spoken));
-        let (wall_clock, call) = self.make_call(request, spoken, continued.as_ref())?;
+        let (timeout, call) = self.make_call(request, spoken, continued.as_ref())?;
         let AuthorizedCall { call, mut span, pre } = self.authorize(call).await.map_err(not_made)?;
         guardrails::apply_redaction(&mut conversation, call.get());
         let start = TaskStart { continued, conversation, answers, pre };
@@ -155,7 +155,7 @@ impl CallService {
             Leave::OnceApproved(call, decision) => Box::pin(self.approvals.hold(call, &decision)).await,
         };
         let budget = TaskBudget::new(&runner.config, &task);
-        let params = RunParams { caller, target, events, task, span, begun_at, wall_clock, seat, budget };
+        let params = RunParams { caller, target, events, task, span, started_at, timeout, permit, budget };
         Ok(runner.start(params).with_initial_task(initial_task).with_presence(presence))
     }
 
@@ -178,8 +178,8 @@ impl CallService {
 
     /// Time that the caller of a request waits.
     pub(crate) fn timeout(&self, request: &CallRequest) -> Duration {
-        let default = || self.runner.config.wall_clock(&request.caller.scope.org, &request.target.agent);
-        request.wall_clock.unwrap_or_else(default)
+        let default = || self.runner.config.call_timeout(&request.caller.scope.org, &request.target.agent);
+        request.timeout.unwrap_or_else(default)
     }
 
     /// Follows a caller's task at its agent, to its end or its next question, as if it had just been called.
@@ -194,19 +194,19 @@ impl CallService {
             let message = format!("task {id} cannot be followed at its agent; get_task tells how it stands");
             return Err(Failure::new(Kind::Conflict, message));
         }
-        let seat = self.limits.admit(caller, runner.journal.now())?;
+        let permit = self.limits.admit(caller, runner.journal.now())?;
         let agent = self.tasks.find_agent(&task).ok_or_else(|| agent_removed(id, &task))?;
-        let wall_clock = runner.config.wall_clock(&caller.scope.org, &agent);
+        let timeout = runner.config.call_timeout(&caller.scope.org, &agent);
         let target = target_of(agent, &task);
         let events = runner.follow_with_retry(&task, caller, &target);
         let events = events.map_err(|denied| Failure::new(Kind::Denied, denied))?;
-        let verb = audit_verb(&call_of(&task, caller, &target), task.head.args.clone());
+        let verb = audit_verb(&stored_call(&task, caller, &target), task.head.args.clone());
         let span = runner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
         runner.lease.claim(&mut task).await?;
         let budget = TaskBudget::fresh(&runner.config);
-        let begun_at = Instant::now();
-        let params = RunParams { caller, target, events, task, span, begun_at, wall_clock, seat, budget };
+        let started_at = Instant::now();
+        let params = RunParams { caller, target, events, task, span, started_at, timeout, permit, budget };
         Ok(runner.start(params))
     }
 
@@ -259,7 +259,7 @@ impl CallService {
             let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
             return Err(Failure::new(Kind::Invalid, message));
         }
-        let wall_clock = self.timeout(&request);
+        let timeout = self.timeout(&request);
         let session =
             ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match continued {
@@ -278,8 +278,8 @@ impl CallService {
             session,
             trace: self.runner.config.trace(request.trace.as_deref(), hops),
             spoken,
-            presence: CallerPresence::until(std::time::Instant::now() + wall_clock),
+            presence: CallerPresence::until(std::time::Instant::now() + timeout),
         };
-        Ok((wall_clock, call))
+        Ok((timeout, call))
     }
 }

@@ -27,18 +27,18 @@ use crate::{
     store_failure::{before, store_deadline, store_failure},
 };
 
-/// What a caller that keeps a conversation says.
+/// Message of a caller that keeps a conversation.
 #[derive(Clone, Debug)]
 pub struct ConversationMessage {
     /// The conversation.
     pub context: ContextId,
-    /// Whether the caller has named it: then it may have begun before.
+    /// True if the caller has named the conversation: then it may exist already.
     pub is_named: bool,
-    /// Whether the same message again, by its id, is the same task.
+    /// True if a message of the same id and content is a duplicate.
     pub is_once: bool,
-    /// Whether the caller wants to see the task as it begins. Whoever waits for its end need not.
+    /// True if the caller needs the task as it was stored at the start ([`CallHandle::initial_task`](crate::CallHandle::initial_task)).
     pub wants_initial_task: bool,
-    /// The message, as it was said.
+    /// The message as it was sent.
     pub spoken: Arc<Spoken>,
     /// Hash of the message as it was sent; the engine takes it before anything is redacted.
     pub content_hash: Option<ContentHash>,
@@ -73,7 +73,7 @@ impl CallService {
             conversation.content_hash = Some(hash_parts(&conversation.spoken.message.parts));
         }
         let Some(conversation) = &request.conversation else {
-            return self.begin(request).await.map(CallStart::Started);
+            return Box::pin(self.begin(request)).await.map(CallStart::Started);
         };
         let deadline = store_deadline(Instant::now(), self.timeout(&request));
         if request.synced.is_none() {

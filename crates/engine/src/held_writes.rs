@@ -150,7 +150,7 @@ impl HeldWrites {
         worker::flush(&self.0).await;
     }
 
-    /// Records what processes held that are gone.
+    /// Records the events that gone processes held.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         worker::recover(&self.0).await
     }

@@ -1,7 +1,7 @@
 //! Task journal: records events and then publishes them.
 //!
-//! The order is the promise: an event is in the store before any hook or stream receives it, so nobody is ever told
-//! something that a restart could undo. What has happened and cannot be recorded, because the store is not available, is held and
+//! The order is the promise: an event is in the store before any hook or stream receives it, so no client ever receives
+//! something that a restart could undo. Events that cannot be recorded, because the store is not available, are held and
 //! recorded when it is back ([`held_writes`](crate::held_writes)).
 
 use std::{
@@ -30,10 +30,10 @@ use crate::{
     task_subscription::{TaskListeners, TaskSubscription},
 };
 
-/// How long somebody waits for an audit record that the store does not take. It is recorded later then.
-const AUDIT_WAIT: Duration = Duration::from_millis(250);
+/// Time to wait for the store to take an audit record. It is recorded later then.
+const AUDIT_WRITE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Writes down, then tells.
+/// Task journal.
 #[derive(Clone)]
 pub(crate) struct TaskJournal {
     store: Arc<dyn Store>,
@@ -44,18 +44,18 @@ pub(crate) struct TaskJournal {
     node: Arc<OnceLock<Arc<str>>>,
 }
 
-/// One invocation, as the bus sees it: announced once before, and once after.
+/// Audit span of one call: an event before it, and one after.
 pub(crate) struct AuditSpan {
     verb: Arc<Verb>,
-    /// What it is said to cost once its task is completed.
+    /// Cost of the skill, which counts once the task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
-    /// Whether its task waits for its caller.
+    /// Set while the task waits for its caller.
     is_waiting: bool,
     is_closed: bool,
 }
 
-// === impl Journal ===
+// === impl TaskJournal ===
 
 impl TaskJournal {
     pub(crate) fn new(
@@ -81,12 +81,12 @@ impl TaskJournal {
         VerbEvent { node: self.node.get().cloned(), ..VerbEvent::new(phase, verb, emitted_at) }
     }
 
-    /// Keeps a copy of held results in a file of this folder.
+    /// Stores a copy of held results in a file of this folder.
     pub(crate) fn spill_in(&self, folder: PathBuf) {
         self.held.spill_in(folder);
     }
 
-    /// Whether more may be read from agents whose results are held.
+    /// True if more may be read from agents whose results are held.
     pub(crate) fn has_room(&self) -> bool {
         self.held.has_room()
     }
@@ -100,12 +100,12 @@ impl TaskJournal {
         self.held.flush_spill().await;
     }
 
-    /// Records what processes held that are gone.
+    /// Records the results that gone processes held.
     pub(crate) async fn recover_held(&self) -> Result<(), StoreError> {
         self.held.recover().await
     }
 
-    /// Hears of what is written to a task behind this version of it.
+    /// Subscribes to the events of a task after this version of it.
     pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> TaskSubscription {
         TaskSubscription::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
@@ -128,13 +128,13 @@ impl TaskJournal {
         (AuditSpan { verb, cost, begun, is_waiting: false, is_closed: false }, event)
     }
 
-    /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
+    /// Continues the span of a call that another process announced: only its end is recorded.
     pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> AuditSpan {
         let begun = tokio::time::Instant::now();
         AuditSpan { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
 
-    /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
+    /// Continues the span of a call that waited for approval: an event before it says why it is permitted.
     pub(crate) async fn take_up_again(
         &self,
         verb: Verb,
@@ -146,12 +146,12 @@ impl TaskJournal {
         span
     }
 
-    /// Writes a new task down.
+    /// Stores a new task.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
     }
 
-    /// Writes a new task down that begins with an event. Nobody can listen to it yet.
+    /// Stores a new task that starts with an event. It has no subscriber yet.
     pub(crate) async fn begin(
         &self,
         task: &mut Task,
@@ -162,7 +162,7 @@ impl TaskJournal {
         self.store.begin_task(&task.head, &[first], vec![pre]).await
     }
 
-    /// Adds events to a task, those that can happen, and closes the span with them when the invocation ends.
+    /// Adds events to a task, those that can happen, and closes the span with them when the call ends.
     ///
     /// On an error `task` is ahead of the store: read it again.
     pub(crate) async fn record(
@@ -174,14 +174,14 @@ impl TaskJournal {
         let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(()) };
         let written = self.append(entry).await;
         if let (Err(_), Some((span, _))) = (&written, ending) {
-            // Nothing is on record: whoever tries again closes it.
+            // Nothing is recorded: the next attempt closes it.
             span.is_closed = false;
         }
         written
     }
 
-    /// The same for events that have happened and cannot be had again: when the store has not taken them within `patience`, they
-    /// are held until it does, and the answer is the outcome to wait for.
+    /// Records events that cannot be received again: when the store has not taken them within `patience`, they
+    /// are held until it does, and the outcome can be waited for.
     pub(crate) async fn record_or_hold(
         &self,
         task: &mut Task,
@@ -229,13 +229,13 @@ impl TaskJournal {
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
         let (task, expected, at) = (entry.head.id.clone(), entry.expected, entry.at);
-        let told = entry.audit.clone();
-        let heard = self.listeners.are_there().then(|| entry.events.clone());
+        let published = entry.audit.clone();
+        let streamed = self.listeners.has_any().then(|| entry.events.clone());
         self.store.append(entry).await?;
-        if self.listeners.are_there() {
-            self.listeners.tell(&task, expected, at, heard);
+        if self.listeners.has_any() {
+            self.listeners.publish(&task, expected, at, streamed);
         }
-        self.tell(told);
+        self.publish(published);
         Ok(())
     }
 
@@ -251,21 +251,21 @@ impl TaskJournal {
         self.held.end_unsent(Unsent::new(head, version, start, closing));
     }
 
-    /// Puts records on the audit trail, and publishes those that are to be. What the store does not take now is held: nobody waits
-    /// for that longer than a moment.
+    /// Writes records to the audit log, and publishes those that are to be. Records that the store does not take now are held: no call waits
+    /// longer than a moment for that.
     async fn audit_or_hold(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>) {
         let journal = self.clone();
         let attempt = tokio::spawn(async move {
             match journal.store.audit(records.clone()).await {
-                Ok(()) => journal.tell(published),
+                Ok(()) => journal.publish(published),
                 Err(error) => journal.held.hold_audit(records, published, &error),
             }
         });
-        // It goes on by itself when it takes longer.
-        let _ = tokio::time::timeout(AUDIT_WAIT, attempt).await;
+        // It continues in the background when it takes longer.
+        let _ = tokio::time::timeout(AUDIT_WRITE_TIMEOUT, attempt).await;
     }
 
-    /// Closes an invocation that has no events to go with it.
+    /// Closes a span without events of the task.
     pub(crate) async fn close(&self, span: &mut AuditSpan, pre: Option<VerbEvent>, failure: &Failure) {
         let closing = self.closing(span, Some(failure));
         let audit: Vec<_> = pre.into_iter().chain(closing.iter().cloned()).collect();
@@ -274,21 +274,21 @@ impl TaskJournal {
         }
     }
 
-    /// Puts something on record that belongs to no invocation, and tells it.
+    /// Records and publishes an audit event that belongs to no call.
     pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
         let event = self.event(phase, Arc::new(verb), self.clock.now());
         self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
-    /// Puts an event on record that belongs to no invocation, and then tells it.
+    /// Records an audit event that belongs to no call, and then publishes it; fails if the store does not take it.
     pub(crate) async fn put(&self, mut event: VerbEvent) -> Result<(), StoreError> {
         event.node = self.node.get().cloned();
         self.store.audit(vec![event.clone()]).await?;
-        self.tell(vec![event]);
+        self.publish(vec![event]);
         Ok(())
     }
 
-    /// The task as it stands in the store.
+    /// Reads a task from the store.
     pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
         let version = head.version;
         let events = self.store.events(&head.id, 0).await?;
@@ -300,7 +300,7 @@ impl TaskJournal {
         Ok(task)
     }
 
-    /// Reads a task again that somebody else wrote to.
+    /// Reads a task again that was changed by another write.
     pub(crate) async fn reread(&self, task: &Task) -> Result<Task, StoreError> {
         let missing = || StoreError::Corrupt(format!("task {} is gone", task.head.id));
         let head = self.store.task(&task.head.scope, task.head.id.as_str()).await?.ok_or_else(missing)?;
@@ -311,7 +311,7 @@ impl TaskJournal {
         self.clock.now()
     }
 
-    /// What is put on record at the end of an invocation; nothing the second time.
+    /// Records of the end of a span; none the second time.
     fn closing(&self, span: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
         if std::mem::replace(&mut span.is_closed, true) {
             return Vec::new();
@@ -344,23 +344,23 @@ impl TaskJournal {
         events
     }
 
-    /// Tells what is on record.
-    fn tell(&self, events: Vec<VerbEvent>) {
+    /// Publishes recorded events to the hooks.
+    fn publish(&self, events: Vec<VerbEvent>) {
         for mut event in events {
             self.bus.emit(&mut event);
         }
     }
 }
 
-// === impl Announcement ===
+// === impl AuditSpan ===
 
 impl AuditSpan {
-    /// What closed it could not be recorded: it is to be closed again.
+    /// Opens the span again, because its end could not be recorded.
     pub(crate) const fn reopen(&mut self) {
         self.is_closed = false;
     }
 
-    /// What was asked, secrets redacted.
+    /// Arguments of the call, secrets redacted.
     pub(crate) fn args(&self) -> &Json {
         &self.verb.args
     }

@@ -221,12 +221,12 @@ pub fn message_hashes(task: &Task) -> Vec<ContentHash> {
     task.received.iter().map(|(_, hash)| hash.clone()).collect()
 }
 
-/// The caller's messages in a task.
+/// Messages of the caller in a task.
 fn messages_in(task: &Task) -> impl Iterator<Item = &Message> {
     task.history.iter().filter(|message| message.role != Role::Agent)
 }
 
-/// Key under which a message is claimed: what makes it a duplicate of another one.
+/// Key under which a message is claimed. Messages with equal keys are duplicates.
 fn claim_key(request: &CallRequest, said: &Message, hash: &ContentHash) -> String {
     let mut hasher = ContentHasher::default();
     let Caller { scope, id, .. } = &request.caller;
@@ -242,7 +242,7 @@ fn claim_key(request: &CallRequest, said: &Message, hash: &ContentHash) -> Strin
     hasher.finish()
 }
 
-/// Hash of what a message says. The order of an object's members and white space do not count; every digit of a number does.
+/// Content hash of a message. The order of an object's members and white space do not count; every digit of a number does.
 pub fn hash_parts(parts: &[Part]) -> ContentHash {
     let mut hasher = ContentHasher::default();
     for part in parts {
@@ -259,7 +259,7 @@ pub fn hash_parts(parts: &[Part]) -> ContentHash {
     ContentHash::new(hasher.finish())
 }
 
-/// SHA-256 over values that are told apart by their kind and length.
+/// SHA-256 over values that are separated by their kind and length.
 #[derive(Default)]
 struct ContentHasher(Sha256);
 

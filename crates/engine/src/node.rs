@@ -147,7 +147,7 @@ impl NodeService {
         Arc::clone(&self.is_draining)
     }
 
-    /// Whether this node is drained.
+    /// True if this node is drained.
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::Relaxed)
     }

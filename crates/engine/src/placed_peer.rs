@@ -28,7 +28,7 @@ use self::sender::RelayedStream;
 use crate::{
     call_runner::NO_SUCH_TASK,
     engine::{Engine, WeakEngine},
-    peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
+    peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer},
     placement::{ProgramPlace, tag_handle, untag_handle},
     relayed_call::{RelayedWork, SentCancel},
 };
@@ -177,7 +177,7 @@ impl Peer for PlacedPeer {
 
 #[async_trait]
 impl Discovery for PlacedDiscovery {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let Some(placement) = place.backing.placement() else { return self.local.fetch(place).await };
         let not_asked = |reason: String| DiscoveryError::Local { url: place.url.clone(), reason };
         let engine = self.engine.get().map_err(|failure| not_asked(failure.message))?;

@@ -36,7 +36,7 @@ pub struct PolicyService {
     loader: Option<PolicyLoader>,
     /// Longest time that a reload may take.
     reload_timeout: Option<Duration>,
-    /// Whether a request evaluates only the policies that can apply to it.
+    /// True if a decision evaluates only the policies that can apply to it.
     is_indexed: bool,
     /// Serialises reloads: an earlier policy set never replaces a later one.
     reload_lock: Mutex<()>,

@@ -38,7 +38,7 @@ const MAX_MESSAGES: usize = MAX_FILTERS * MESSAGES_PER_FILTER;
 
 const BITS_PER_FILTER: usize = MESSAGES_PER_FILTER * BITS_PER_MESSAGE;
 
-/// How long every message is looked for before the store is asked again whether that is needed.
+/// Time for which every message is looked up before the store is asked again if that is needed.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// The messages that may be in the store.

@@ -74,8 +74,8 @@ pub(crate) fn before<T>(
 }
 
 /// The moment up to which the store may work on a call that began at `begun`.
-pub(crate) fn store_deadline(begun: Instant, wall_clock: Duration) -> Instant {
-    begun + wall_clock.max(MIN_STORE_TIME)
+pub(crate) fn store_deadline(begun: Instant, timeout: Duration) -> Instant {
+    begun + timeout.max(MIN_STORE_TIME)
 }
 
 /// A failure that says that the store is not available.

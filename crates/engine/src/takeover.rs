@@ -174,23 +174,23 @@ impl TakeoverService {
         };
         match events {
             Ok(events) => {
-                let verb = audit_verb(&call_of(&task, &caller, &target), task.head.args.clone());
+                let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
                 let span = runner.journal.take_up(verb, target.cost());
-                let wall_clock = Duration::from_secs(runner.config.patience_secs);
+                let timeout = Duration::from_secs(runner.config.patience_secs);
                 let budget = TaskBudget::fresh(&runner.config);
-                let leg = RunParams {
+                let params = RunParams {
                     caller,
                     target,
                     events,
                     task,
                     span,
-                    begun_at: Instant::now(),
-                    wall_clock,
-                    seat: None,
+                    started_at: Instant::now(),
+                    timeout,
+                    permit: None,
                     budget,
                 };
                 // Nobody waits for it: it continues in the background.
-                drop(runner.start(leg));
+                drop(runner.start(params));
                 Ok(())
             }
             Err(why) => self.end(task, &why).await,
@@ -222,7 +222,7 @@ impl TakeoverService {
                        you send it again";
             return Err(why.to_owned());
         }
-        let permitted = self.runner.policies.check(call_of(task, caller, target));
+        let permitted = self.runner.policies.check(stored_call(task, caller, target));
         Ok(self.runner.backends.send(permitted.map_err(|denied| denied.to_string())?))
     }
 
@@ -234,7 +234,7 @@ impl TakeoverService {
         if let Some(agent) = self.tasks.find_agent(&task) {
             let target = target_of(agent, &task);
             let caller = self.tasks.caller_of(&task.head);
-            let verb = audit_verb(&call_of(&task, &caller, &target), task.head.args.clone());
+            let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
             let mut span = runner.journal.take_up(verb, None);
             let ending = Some((&mut span, Some(&failure)));
             let events = vec![Event::failed(failure.clone())];
@@ -248,7 +248,7 @@ impl TakeoverService {
 }
 
 /// The call of a stored task.
-pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
+pub(crate) fn stored_call(task: &Task, caller: &Caller, target: &Target) -> Call {
     let said = task.history.first().map(|message| message.parts.clone());
     Call {
         task: task.head.id.clone(),

@@ -75,7 +75,7 @@ impl TaskService {
             match event {
                 Ok(event) => events.push(event),
                 Err(failure) => {
-                    // An agent's words may repeat what it was told, so they are not logged.
+                    // The message of an agent may repeat arguments, so it is not logged.
                     let (id, class, code) = (&task.head.id, failure.kind.class(), failure.kind.rpc_code());
                     tracing::warn!(task.id = %id, code, "task {id} could not be asked about: {class}");
                     break;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{breakers::Breakers, limits::CallLimits};
 
-/// How often counts are exchanged.
+/// Interval of the exchange.
 const SHARE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Exchange of call counts and circuit breaker openings with the other processes on the store.

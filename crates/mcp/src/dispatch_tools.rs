@@ -153,14 +153,14 @@ pub(crate) async fn invoke(
             return Err(Failure::new(Kind::Invalid, "say something to the agent: `message` is missing"));
         }
     };
-    let wall_clock = Some(local.invoking.patience(wanted.timeout)?);
+    let timeout = Some(local.invoking.patience(wanted.timeout)?);
     let (agent, capability) = who(engine, client, local, &wanted).await?;
     if let Some(capability) = capability.filter(|_| wanted.task_id.is_none()) {
         let work = engine.dispatches().work_for_capability(&client.caller, &capability).await?;
         let request = DispatchRequest::new(client.caller.clone(), client.door, work, vec![message]);
         let context = wanted.context_id;
         let trace = client.trace.clone();
-        return Ok(InvokeTarget::Work(Box::new(DispatchRequest { context, wall_clock, trace, ..request })));
+        return Ok(InvokeTarget::Work(Box::new(DispatchRequest { context, timeout, trace, ..request })));
     }
     let target = match (&wanted.task_id, agent) {
         (Some(task), agent) => {
@@ -180,7 +180,7 @@ pub(crate) async fn invoke(
         }
     };
     let mut request = CallRequest::message(client.caller.clone(), client.door, target, vec![message]);
-    (request.task, request.context, request.wall_clock) = (wanted.task_id, wanted.context_id, wall_clock);
+    (request.task, request.context, request.timeout) = (wanted.task_id, wanted.context_id, timeout);
     Ok(InvokeTarget::Message(Box::new(request)))
 }
 

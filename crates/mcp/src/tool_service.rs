@@ -296,7 +296,7 @@ impl ToolService {
         if client.abilities.tasks && manner == ResultStyle::Skill {
             patience = Some(self.patience(&request.target));
             // The client does not wait for the result, so there is no timeout.
-            request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
+            request.timeout = Some(Duration::from_secs(self.engine.config().patience_secs));
         }
         let backing = request.target.agent.backing.clone();
         let is_promised =

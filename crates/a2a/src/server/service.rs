@@ -321,7 +321,7 @@ impl Service {
         let mut request = CallRequest::message(caller, visit.door, aim.target, parts);
         request.id = aim.id;
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
-        request.wall_clock = Some(self.config.task_timeout);
+        request.timeout = Some(self.config.task_timeout);
         request.trace = trace;
         request.synced = Some(synced);
         let is_once = self.is_once(visit);

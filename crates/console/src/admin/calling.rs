@@ -42,7 +42,7 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Resu
         (Some(_), Some(_)) => return Err(invalid("say one thing: `text`, or `arguments`")),
     };
     let (target, parts) = meant(console, caller, &wanted.name, said)?;
-    let usual = console.engine().config().wall_clock(&caller.scope.org, &target.agent);
+    let usual = console.engine().config().call_timeout(&caller.scope.org, &target.agent);
     let wall_clock = wanted.timeout_ms.map_or(usual, Duration::from_millis);
     let after = match &wanted.task {
         Some(id) => console.store().task(&caller.scope, id).await.map_err(store_failure)?,
@@ -52,7 +52,7 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Resu
     let request = CallRequest {
         task: wanted.task.clone(),
         context: wanted.context.clone(),
-        wall_clock: Some(wall_clock),
+        timeout: Some(wall_clock),
         synced: Some(synced),
         ..CallRequest::message(caller.clone(), Door::Http, target, parts)
     };

@@ -93,7 +93,7 @@ pub async fn dispatch(console: &Console, caller: &Caller, wanted: Wanted) -> Res
     Console::own(caller, Right::Call)?;
     let request = DispatchRequest {
         context: wanted.context,
-        wall_clock: wanted.wall_clock,
+        timeout: wanted.wall_clock,
         trace: wanted.trace,
         ..DispatchRequest::new(caller.clone(), console.door(), wanted.work, vec![wanted.part])
     };

@@ -195,7 +195,7 @@ pub async fn start(
     };
     let request = CallRequest {
         trace: how.trace,
-        wall_clock: how.wall_clock,
+        timeout: how.wall_clock,
         ..CallRequest::skill(caller.clone(), console.door(), target, args)
     };
     engine.calls().start(request).await?.into_handle()
@@ -235,7 +235,7 @@ pub async fn tell(
     let request = CallRequest {
         task: Some(id.to_owned()),
         trace: how.trace,
-        wall_clock: how.wall_clock,
+        timeout: how.wall_clock,
         ..CallRequest::message(caller.clone(), console.door(), target, vec![part])
     };
     console.engine().calls().start(request).await?.into_handle()

@@ -13,7 +13,7 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::json;
 
-use super::{ApprovalService, one, question};
+use super::{ApprovalService, question, with_id};
 use crate::{admin_record::AdminRecord, store_failure::store_failure};
 
 /// Maximum number of approvals in one list.
@@ -22,10 +22,10 @@ const MAX_APPROVALS: usize = 1_000;
 /// Longest reason of a decision, in bytes.
 const MAX_REASON_BYTES: usize = 2_000;
 
-/// Who decides.
+/// Decider of an approval.
 #[derive(Clone, Debug)]
 pub enum Decider {
-    /// Whoever is at the machine, by name. It is not asked whether it may.
+    /// Operator at this machine, by name. Policy is not asked.
     Operator(String),
     /// A caller. A policy must permit it `approve_call`.
     Caller(Caller),
@@ -57,7 +57,7 @@ impl ApprovalService {
     /// Gets an approval.
     pub async fn get(&self, by: &Decider, id: &str) -> Result<Approval, Failure> {
         self.require_decider(by).await?;
-        let filter = ApprovalFilter { org: by.org(), ..one(&ApprovalId::from(id)) };
+        let filter = ApprovalFilter { org: by.org(), ..with_id(&ApprovalId::from(id)) };
         let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?.pop();
         found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no approval \"{id}\"")))
     }
@@ -113,7 +113,7 @@ impl ApprovalService {
             let approval = Approval { decided: Some(decided), ..approval.clone() };
             return if is_late { Err(too_late(&approval)) } else { Ok(approval) };
         }
-        let found = self.runner.store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        let found = self.runner.store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?.pop();
         Err(found.as_ref().map_or_else(|| gone(&approval.id), too_late))
     }
 
@@ -133,14 +133,14 @@ impl ApprovalService {
             self.audit_decision(approval, &decided).await;
             return Ok(Approval { decided: Some(decided), ..approval.clone() });
         }
-        let found = store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        let found = store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?.pop();
         found.ok_or_else(|| gone(&approval.id))
     }
 
     /// Finds the approval that a task waits for.
     pub(crate) async fn find_pending(&self, task: &Task) -> Result<Option<Approval>, Failure> {
-        let Some(id) = question::waits_for(task) else { return Ok(None) };
-        let found = self.runner.store.approvals(&one(&id)).await.map_err(store_failure)?.pop();
+        let Some(id) = question::pending_approval_id(task) else { return Ok(None) };
+        let found = self.runner.store.approvals(&with_id(&id)).await.map_err(store_failure)?.pop();
         // An agent can write anything into its words.
         Ok(found.filter(|approval| approval.task == task.head.id))
     }
@@ -212,7 +212,7 @@ impl Decider {
     }
 }
 
-/// Who denies what nobody has decided.
+/// Decider of an approval that expired.
 pub(super) const EXPIRY: &str = "expiry";
 
 fn expired(approval: &Approval) -> Decided {
@@ -224,7 +224,7 @@ fn expired(approval: &Approval) -> Decided {
     }
 }
 
-/// Who denies what was asked for with a token that has ended.
+/// Decider of an approval whose token has ended.
 pub(super) const REVOCATION: &str = "revocation";
 
 fn revoked(approval: &Approval, at: Timestamp) -> Decided {

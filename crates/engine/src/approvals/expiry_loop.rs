@@ -14,7 +14,7 @@ use rialto_model::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{ApprovalService, one, resume::CallerWait};
+use super::{ApprovalService, resume::CallerWait, with_id};
 use crate::{call_handle::CallHandle, store_failure::store_failure, token_validity::TokenValidity};
 
 /// Interval of polls of the store's generation.
@@ -82,7 +82,7 @@ impl ApprovalService {
 
     /// True if the decision has had its effect.
     pub async fn is_settled(&self, approval: &Approval) -> Result<bool, Failure> {
-        let found = self.runner.store.approvals(&one(&approval.id)).await.map_err(store_failure)?;
+        let found = self.runner.store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?;
         Ok(found.first().is_none_or(|approval| approval.is_settled))
     }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::{ApprovalRequest, ApprovalService, question};
 use crate::{redact::redact, store_failure::store_failure};
 
-/// Everything of a call that is not found again elsewhere.
+/// The parts of a call that are stored nowhere else.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SealedCall {
     pub(super) caller: Caller,
@@ -30,7 +30,7 @@ pub(super) struct SealedCall {
     pub(super) metadata: Option<Json>,
     pub(super) continues: Remote,
     pub(super) session: Arc<str>,
-    /// How many calls through us led to this one: a circle of agents does not begin anew by waiting.
+    /// Number of calls through this server that led to this one: waiting does not restart the count of a circle of agents.
     #[serde(default)]
     pub(super) hops: u8,
 }
@@ -65,13 +65,13 @@ impl ApprovalService {
             is_settled: false,
         };
         self.runner.store.put_approval(&approval).await.map_err(store_failure)?;
-        Ok(question::asked(&approval, None))
+        Ok(question::question_event(&approval, None))
     }
 
     /// Holds a call that may leave once it is approved; its task asks the question.
     pub(crate) async fn hold(&self, call: Call, decision: &Decision) -> BoxStream<'static, Event> {
         let event = match self.try_hold(call, decision).await {
-            Ok(approval) => question::asked(&approval, None),
+            Ok(approval) => question::question_event(&approval, None),
             // Its task is stored, so this is how it ends.
             Err(failure) => Event::failed(failure),
         };
@@ -132,14 +132,14 @@ impl SealedCall {
         }
     }
 
-    /// The caller's own words, as they were.
+    /// The caller's original message.
     pub(super) fn spoken(&self) -> Option<Arc<Spoken>> {
         let message = self.message.clone()?;
         Some(Arc::new(Spoken::new(message, self.metadata.clone())))
     }
 }
 
-/// What the sealed call of an approval is called.
+/// Name of the sealed call of an approval.
 pub(super) fn name(id: &ApprovalId) -> String {
     format!("approval:{id}")
 }
@@ -148,7 +148,7 @@ fn after(now: Timestamp, patience: Duration) -> Timestamp {
     now.checked_add(patience).unwrap_or(Timestamp::MAX)
 }
 
-/// A call that cannot be kept cannot wait.
+/// Failure of a call that cannot be stored until it is approved.
 fn unkept(error: &dyn std::error::Error) -> Failure {
     tracing::error!("a call that needs approval could not be kept until then: {error}");
     let message =

@@ -35,15 +35,15 @@ use crate::{
     redact::redact_message,
     request::CallRequest,
     store_failure::store_failure,
-    takeover::call_of,
+    takeover::stored_call,
     task_service::{agent_removed, target_of},
 };
 
 /// Caller that waits for the call, and for how long; none if nobody waits.
 pub(super) struct CallerWait {
     caller: Option<Caller>,
-    wall_clock: Option<Duration>,
-    seat: Option<CallPermit>,
+    timeout: Option<Duration>,
+    permit: Option<CallPermit>,
 }
 
 // === impl ApprovalService ===
@@ -56,15 +56,14 @@ impl ApprovalService {
         request: CallRequest,
         task: Task,
         approval: &Approval,
-        seat: Option<CallPermit>,
+        permit: Option<CallPermit>,
     ) -> Result<CallHandle, Failure> {
-        let waiter =
-            CallerWait { caller: Some(request.caller.clone()), wall_clock: request.wall_clock, seat };
+        let waiter = CallerWait { caller: Some(request.caller.clone()), timeout: request.timeout, permit };
         if approval.decided.is_some() {
             // It was decided a moment ago: the first process to record that resumes the task.
             return self.resume(approval, task, waiter).await?.ok_or_else(|| busy(approval));
         }
-        let answer = question::read(&request.parts)
+        let answer = question::parse_answer(&request.parts)
             .filter(|answer| answer.approval.as_ref().is_none_or(|id| *id == approval.id));
         let note = match answer {
             Some(answer) if approval.is_for_caller() => {
@@ -100,11 +99,12 @@ impl ApprovalService {
             Ok((call, permitted)) => (call, permitted),
             Err(failure) => {
                 let caller = waiter.caller.clone().unwrap_or_else(|| self.tasks.caller_of(&task.head));
-                (call_of(&task, &caller, &target), DecidedCall::Fails(failure))
+                (stored_call(&task, &caller, &target), DecidedCall::Fails(failure))
             }
         };
         let mut task = task;
-        let answered = Event::Answered { message: question::answered(approval, decided), content_hash: None };
+        let answered =
+            Event::Answered { message: question::answer_message(approval, decided), content_hash: None };
         match runner.journal.record(&mut task, vec![answered], None).await {
             Ok(()) => {}
             // Another process resumes it.
@@ -116,27 +116,27 @@ impl ApprovalService {
         let verb = audit_verb(&call, task.head.args.clone());
         let span = runner.journal.take_up_again(verb, target.cost(), &approval.policies).await;
         let patience = Duration::from_secs(runner.config.patience_secs);
-        let wall_clock = match (&waiter.caller, waiter.wall_clock) {
-            (_, Some(wall_clock)) => wall_clock,
-            (Some(caller), None) => runner.config.wall_clock(&caller.scope.org, &target.agent),
+        let timeout = match (&waiter.caller, waiter.timeout) {
+            (_, Some(timeout)) => timeout,
+            (Some(caller), None) => runner.config.call_timeout(&caller.scope.org, &target.agent),
             (None, None) => patience,
         };
         let budget = TaskBudget::new(&runner.config, &task);
-        let leg = RunParams {
+        let params = RunParams {
             budget,
             caller: call.caller,
             target,
             events: events.into_events(runner),
             task,
             span,
-            begun_at: Instant::now(),
-            wall_clock,
-            seat: waiter.seat,
+            started_at: Instant::now(),
+            timeout,
+            permit: waiter.permit,
         };
-        Ok(Some(runner.start(leg)))
+        Ok(Some(runner.start(params)))
     }
 
-    /// The call that follows from a decision, and what comes of it. Policy is asked again: it may have changed.
+    /// The call that is resumed after a decision. Policy is asked again: it may have changed.
     async fn decided_call(
         &self,
         approval: &Approval,
@@ -166,14 +166,14 @@ impl ApprovalService {
                 }
             }
             Waits::Work => {
-                // Whoever decides, the work goes on with the token of the call that it waits in.
+                // Whoever decides, the work continues with the token of its call.
                 let token = approval.token.clone();
                 let caller = waiter
                     .caller
                     .clone()
                     .unwrap_or_else(|| Caller { token, ..self.tasks.caller_of(&task.head) });
                 let parts = vec![Verdict::part(approval, decided)];
-                Call { parts, spoken: None, ..call_of(task, &caller, target) }
+                Call { parts, spoken: None, ..stored_call(task, &caller, target) }
             }
         };
         if decided.approved && !self.tokens.is_valid(approval.token.as_ref()).await? {
@@ -188,7 +188,7 @@ impl ApprovalService {
         Ok((call, DecidedCall::Sent(Box::new(permitted))))
     }
 
-    /// Asks again, because what was said is no answer.
+    /// Repeats the question, because the message is no answer.
     async fn ask_again(
         &self,
         approval: &Approval,
@@ -206,28 +206,28 @@ impl ApprovalService {
             .record(&mut task, vec![Event::Answered { message: said, content_hash: None }], None)
             .await;
         recorded.map_err(store_failure)?;
-        let verb = audit_verb(&call_of(&task, &caller, &target), task.head.args.clone());
+        let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
         let span = runner.journal.take_up_again(verb, None, &approval.policies).await;
-        let wall_clock = runner.config.wall_clock(&caller.scope.org, &target.agent);
-        let events = stream::iter([question::asked(approval, Some(note))]).boxed();
+        let timeout = runner.config.call_timeout(&caller.scope.org, &target.agent);
+        let events = stream::iter([question::question_event(approval, Some(note))]).boxed();
         let budget = TaskBudget::new(&runner.config, &task);
-        let seat = waiter.seat;
-        let leg = RunParams {
+        let permit = waiter.permit;
+        let params = RunParams {
             caller,
             target,
             events,
             task,
             span,
-            begun_at: Instant::now(),
-            wall_clock,
-            seat,
+            started_at: Instant::now(),
+            timeout,
+            permit,
             budget,
         };
-        Ok(runner.start(leg))
+        Ok(runner.start(params))
     }
 }
 
-/// What comes of a decision.
+/// Result of a decision.
 enum DecidedCall {
     Sent(Box<Permitted<Call>>),
     Fails(Failure),
@@ -247,9 +247,9 @@ impl DecidedCall {
 // === impl CallerWait ===
 
 impl CallerWait {
-    /// Nobody waits.
+    /// No waiting caller.
     pub(super) const fn nobody() -> Self {
-        Self { caller: None, wall_clock: None, seat: None }
+        Self { caller: None, timeout: None, permit: None }
     }
 }
 
@@ -295,7 +295,7 @@ impl ApprovalService {
     }
 }
 
-/// How a call ends that was denied.
+/// Failure of a denied call.
 fn denied(approval: &Approval, decided: &Decided) -> Failure {
     let reason = decided.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let message = if matches!(decided.by.as_str(), super::decide::EXPIRY | super::decide::REVOCATION) {

@@ -1,7 +1,6 @@
-//! Whoever executes calls, with guardrails in front.
+//! Guardrail check in front of the backends.
 //!
-//! Everything that comes back comes this way: what a call brings, what a task is asked about later, by whoever takes it over too, and
-//! what calling it off brings.
+//! Every response passes here: the events of a call, of a task that is followed later, also after a takeover, and of a cancellation.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use crate::{
     registry::Registry,
 };
 
-/// A peer with guardrails in front.
+/// Backend with guardrails in front.
 pub(crate) struct GuardedPeer {
     pub(crate) peer: Arc<dyn Peer>,
     pub(crate) active: ActiveGuardrails,
@@ -34,28 +33,28 @@ pub(crate) struct GuardedPeer {
     pub(crate) registry: Arc<Registry>,
 }
 
-// === impl Guarded ===
+// === impl GuardedPeer ===
 
 impl GuardedPeer {
-    fn screen(&self, guarding: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
-        let guards = guarding.of(self.registry.version(), target)?;
+    fn screen(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+        let guards = set.guards_of(self.registry.version(), target)?;
         guards.look_at(Aim::Output).then(|| GuardrailChecker {
-            guarding: Arc::clone(guarding),
+            set: Arc::clone(set),
             guards,
             target: Aim::Output,
         })
     }
 
-    /// What is to be done with what comes back; none when nothing is.
+    /// Filter for the response; none when nothing is checked.
     fn watch(
         &self,
         target: &Target,
         task: Option<&TaskId>,
         verb: impl FnOnce() -> Verb,
     ) -> Option<ResponseFilter> {
-        let guarding = self.active.load()?;
-        let screen = self.screen(&guarding, target);
-        let notice: Option<Notice> = task.and_then(|task| guarding.warning(task));
+        let set = self.active.load()?;
+        let screen = self.screen(&set, target);
+        let notice: Option<Notice> = task.and_then(|task| set.warning(task));
         (screen.is_some() || notice.is_some())
             .then(|| ResponseFilter::new(screen, notice, self.journal.clone(), verb()))
     }
@@ -104,7 +103,7 @@ impl Peer for GuardedPeer {
     }
 }
 
-/// Whose task is asked about. Its name here is not known there.
+/// Description of the call for the audit log. The backend does not know our id of the task.
 fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
     let call = Call {
         task: TaskId::from(remote.task_id.as_deref().unwrap_or_default()),

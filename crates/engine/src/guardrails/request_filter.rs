@@ -39,12 +39,12 @@ impl GuardrailService {
     }
 
     /// Checks a call, and returns it redacted; fails if it is blocked.
-    pub(crate) async fn check_call(&self, screen: GuardrailChecker, call: Call) -> Result<Call, Failure> {
+    pub(crate) async fn check_call(&self, checker: GuardrailChecker, call: Call) -> Result<Call, Failure> {
         let ask =
             if self.policies.may_permit(&call) { ClassifierScope::All } else { ClassifierScope::Nobody };
         let mut call = call;
         let mut report = GuardrailReport::default();
-        look(&screen, &mut call, ask, &mut report).await;
+        look(&checker, &mut call, ask, &mut report).await;
         if report.is_empty() {
             return Ok(call);
         }
@@ -59,7 +59,7 @@ impl GuardrailService {
         report.tell(journal, audit_verb(&call, Json::null()), GuardDirection::Input).await;
         if report.verdict() < Verdict::Block {
             if let Some(notice) = report.notice() {
-                screen.guarding.warn(&call.task, notice);
+                checker.set.warn(&call.task, notice);
             }
             return Ok(call);
         }
@@ -84,8 +84,8 @@ impl GuardrailService {
             spoken: request.conversation.as_ref().map(|conversation| Arc::clone(&conversation.spoken)),
             presence: CallerPresence::default(),
         };
-        let Some(screen) = self.find_checker(&call) else { return Ok(request) };
-        let call = self.check_call(screen, call).await?;
+        let Some(checker) = self.find_checker(&call) else { return Ok(request) };
+        let call = self.check_call(checker, call).await?;
         apply_redaction(&mut request.conversation, &call);
         request.parts = call.parts;
         Ok(request)
@@ -99,14 +99,14 @@ impl GuardrailService {
         work: &mut Work,
         parts: &[Part],
     ) -> Result<(), Failure> {
-        let Some(guarding) = self.active.load() else { return Ok(()) };
-        let Some(screen) = self.checker(&guarding, target) else { return Ok(()) };
+        let Some(set) = self.active.load() else { return Ok(()) };
+        let Some(checker) = self.checker(&set, target) else { return Ok(()) };
         let mut said = parts.to_vec();
         let mut report = GuardrailReport::default();
         let mut slots = vec![TextField::Words(&mut work.description), TextField::Words(&mut work.work_type)];
         slots.extend(work.required_skills.iter_mut().map(TextField::Words));
         slots.push(TextField::Parts { parts: &mut said, is_whole: true });
-        screen.look(slots, ClassifierScope::All, &mut report).await;
+        checker.look(slots, ClassifierScope::All, &mut report).await;
         if report.verdict() < Verdict::Block {
             // What else there is to tell is told with the call.
             return Ok(());
@@ -133,9 +133,9 @@ impl GuardrailService {
 
     /// True if guardrails allow to send the type and the skills of the work to another registry.
     pub(crate) fn may_share(&self, caller: &Caller, work: &Work) -> bool {
-        let Some(guarding) = self.active.load() else { return true };
+        let Some(set) = self.active.load() else { return true };
         let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
-        let Some(guards) = guarding.guards(&called) else { return true };
+        let Some(guards) = set.guards(&called) else { return true };
         let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
         let names: Vec<Part> = names.map(Part::text).collect();
         guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
@@ -144,10 +144,10 @@ impl GuardrailService {
     /// Returns the part of a call's arguments that may be stored before the call itself is checked: nothing, if a guardrail would stop or
     /// change it. Without a target all guardrails are applied.
     pub fn storable_args(&self, target: Option<&Target>, said: Json) -> Json {
-        let Some(guarding) = self.active.load() else { return said };
+        let Some(set) = self.active.load() else { return said };
         let guards = match target {
-            Some(target) => guarding.of(self.registry.version(), target),
-            None => guarding.all(),
+            Some(target) => set.guards_of(self.registry.version(), target),
+            None => set.all(),
         };
         let Some(guards) = guards else { return said };
         let may_be_stopped = guards.classifiers(Aim::Input).any(|asked| asked.action >= Strictness::Redact)
@@ -155,10 +155,10 @@ impl GuardrailService {
         if may_be_stopped { withheld() } else { said }
     }
 
-    fn checker(&self, guarding: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
-        let guards = guarding.of(self.registry.version(), target)?;
+    fn checker(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+        let guards = set.guards_of(self.registry.version(), target)?;
         guards.look_at(Aim::Input).then(|| GuardrailChecker {
-            guarding: Arc::clone(guarding),
+            set: Arc::clone(set),
             guards,
             target: Aim::Input,
         })
@@ -175,7 +175,7 @@ pub(crate) fn apply_redaction(conversation: &mut Option<Box<ConversationMessage>
 }
 
 async fn look(
-    screen: &GuardrailChecker,
+    checker: &GuardrailChecker,
     call: &mut Call,
     ask: ClassifierScope,
     report: &mut GuardrailReport,
@@ -188,7 +188,7 @@ async fn look(
     if let Some(spoken) = &mut spoken {
         slots.extend(text_fields::of_spoken(spoken, !is_same));
     }
-    screen.look(slots, ask, report).await;
+    checker.look(slots, ask, report).await;
     if report.verdict() != Verdict::Redact {
         return;
     }

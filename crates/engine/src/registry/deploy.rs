@@ -11,7 +11,7 @@ use rialto_model::{
 };
 
 use super::{Registered, Registry, RegistryError};
-use crate::peer::{DiscoveryError, Fetched, Place};
+use crate::peer::{DiscoveryError, DiscoveryRequest, Fetched};
 
 /// Something to be deployed.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Deployment {
     pub scope: Scope,
     /// What it is.
     pub backing: Backing,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
     /// Its own wall clock.
     pub timeout_ms: Option<u64>,
@@ -46,7 +46,7 @@ impl Deployments<'_> {
 
     /// Asks a server or function for its tools and stores it. On any failure nothing is stored.
     pub async fn deploy(self, wanted: Deployment) -> Result<Registered, RegistryError> {
-        let place = Place {
+        let place = DiscoveryRequest {
             scope: wanted.scope.clone(),
             backing: wanted.backing.clone(),
             url: url_of(&wanted),

@@ -10,7 +10,7 @@ use rialto_model::{
 use super::{Registry, RegistryError, hold::card_in_force, intake::clean_card, register::BY_HAND};
 use crate::{
     diff::CardDiff,
-    peer::{DiscoveryError, Fetched, Place},
+    peer::{DiscoveryError, DiscoveryRequest, Fetched},
 };
 
 /// A valid card that takes longer than this makes an agent `degraded`.
@@ -110,7 +110,7 @@ impl Registry {
     }
 
     /// Fetches a card, and cleans it: nothing that others wrote gets into the registry another way.
-    pub(super) async fn discover(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    pub(super) async fn discover(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let fetched = self.discovery.fetch(place).await?;
         let Fetched::Card { card, path, etag, signature } = fetched else { return Ok(fetched) };
         if place.known.as_ref().is_some_and(|known| known.raw == card.raw) {
@@ -123,16 +123,16 @@ impl Registry {
         Ok(Fetched::Card { card: Box::new(card), path, etag, signature })
     }
 
-    async fn fetch(&self, place: &Place) -> (Result<Fetched, DiscoveryError>, Duration) {
+    async fn fetch(&self, place: &DiscoveryRequest) -> (Result<Fetched, DiscoveryError>, Duration) {
         let begun = tokio::time::Instant::now();
         let fetched = self.discover(place).await;
         (fetched, begun.elapsed())
     }
 
-    fn place_of(&self, agent: &Agent) -> Place {
+    fn place_of(&self, agent: &Agent) -> DiscoveryRequest {
         // While a changed card waits, ask for the whole card: the validator belongs to the one in use.
         let etag = if agent.pending.is_none() { agent.etag.clone() } else { None };
-        Place {
+        DiscoveryRequest {
             scope: agent.scope.clone(),
             backing: agent.backing.clone(),
             url: agent.url.clone(),

@@ -15,7 +15,7 @@ use rialto_model::{
 use super::{Registry, RegistryError, intake::clean_card};
 use crate::{
     address,
-    peer::{DiscoveryError, Fetched, Place},
+    peer::{DiscoveryError, DiscoveryRequest, Fetched},
 };
 
 /// How the path of a card begins that was not fetched from its agent.
@@ -34,7 +34,7 @@ pub struct Registration {
     pub keep: Keep,
     /// Where its token comes from.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
     /// Where below the base URL its card is, when not at a well-known place.
     pub card_path: Option<String>,
@@ -104,7 +104,7 @@ impl Registry {
 
     async fn look_up(&self, wanted: &Registration) -> Result<(String, Fetched), RegistryError> {
         let url = address::normalize(&wanted.url)?;
-        let place = Place {
+        let place = DiscoveryRequest {
             scope: wanted.scope.clone(),
             backing: Backing::A2a,
             url: url.clone(),

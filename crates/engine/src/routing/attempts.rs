@@ -23,19 +23,19 @@ const RESERVATION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Dispatched work: the decision and its attempts.
 pub(crate) struct DispatchAttempt {
     service: Arc<DispatchService>,
-    wanted: DispatchRequest,
-    deciding: AgentSelection,
-    /// Task that the agent which has it now works on.
-    now: Option<TaskId>,
-    /// How many more may be tried.
+    request: DispatchRequest,
+    selection: AgentSelection,
+    /// Task of the current attempt.
+    task: Option<TaskId>,
+    /// Number of failovers left.
     failovers: usize,
 }
 
-/// What comes after a call has ended.
+/// Step after the end of a call.
 pub(crate) enum AttemptEnd {
-    /// Nothing: this is how it ended.
+    /// None: the end of the dispatch.
     End(RunEnd),
-    /// Another agent is at work.
+    /// The call of the next agent.
     Next(Box<CallHandle>),
 }
 
@@ -44,83 +44,88 @@ pub(crate) enum AttemptEnd {
 impl DispatchAttempt {
     pub(super) fn new(
         service: Arc<DispatchService>,
-        wanted: DispatchRequest,
-        deciding: AgentSelection,
+        request: DispatchRequest,
+        selection: AgentSelection,
     ) -> Box<Self> {
         let failovers = service.router.config.failovers;
-        Box::new(Self { service, wanted, deciding, now: None, failovers })
+        Box::new(Self { service, request, selection, task: None, failovers })
     }
 
     /// The decision's id.
     pub(crate) const fn id(&self) -> &DispatchId {
-        self.deciding.id()
+        self.selection.id()
     }
 
-    /// Calls the best one that has a slot. One that turns out to be unreachable before anything leaves is passed over.
+    /// Calls the best candidate with a free slot. One that is unreachable before anything leaves is skipped.
     pub(super) async fn begin(mut self: Box<Self>) -> Result<CallHandle, Failure> {
         loop {
             let (target, task) = self.reserve().await?;
             let request = self.request(&target, &task);
             match self.service.calls.begin(request).await {
-                Ok(running) => return Ok(running.routed(self)),
+                Ok(running) => return Ok(running.with_attempt(self)),
                 Err(failure) => {
                     let is_gone = failure.kind == Kind::PeerUnreachable;
                     self.end(&task, self.service.rate(PlayOutcome::Refused, 0.0)).await;
-                    if !is_gone || !self.may_go_on() {
+                    if !is_gone || !self.take_failover() {
                         return Err(failure);
                     }
-                    self.deciding.leave(&failure.message);
-                    self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+                    self.selection.fail_attempt(&failure.message);
+                    self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
                 }
             }
         }
     }
 
-    /// Takes a slot for whoever is best, and leaves the call to others.
+    /// Reserves a slot of the best candidate; the client makes the call.
     pub(super) async fn assign(mut self: Box<Self>) -> Result<Assigned, Failure> {
         let (target, task) = self.reserve().await?;
         Ok(Assigned { dispatch: self.id().clone(), target, task })
     }
 
-    /// Takes a slot of the next best who has one.
+    /// Reserves a slot of the next best candidate that has one.
     async fn reserve(&mut self) -> Result<(Target, TaskId), Failure> {
         let service = Arc::clone(&self.service);
         let config = &service.router.config;
-        while let Some(target) = self.deciding.next() {
-            let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
-            service.guardrails.check_work(caller, &target, self.deciding.work(), parts).await?;
-            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), service.journal.now());
-            self.deciding.give(&target, &task);
+        while let Some(target) = self.selection.next() {
+            let (caller, parts) = (&self.request.caller, &self.request.parts);
+            service.guardrails.check_work(caller, &target, self.selection.work(), parts).await?;
+            let (task, now) = (self.request.id.take().unwrap_or_else(TaskId::fresh), service.journal.now());
+            self.selection.record_attempt(&target, &task);
             let until = now.checked_add(RESERVATION_TIMEOUT).unwrap_or(now);
             let reservation = Reservation {
-                dispatch: self.deciding.record(),
+                dispatch: self.selection.record(),
                 play: Play { task: task.clone(), agent: target.agent.id.clone(), until },
                 hard_cap: config.hard_cap,
                 window: config.window(now),
             };
             if service.store.reserve(&reservation).await.map_err(store_failure)? {
-                self.now = Some(task.clone());
+                self.task = Some(task.clone());
                 return Ok((target, task));
             }
-            self.deciding.take_back();
-            self.deciding.is_out(Kind::Busy, &choice::full(config.hard_cap, config.hard_cap));
+            self.selection.undo_attempt();
+            self.selection.exclude_last(Kind::Busy, &choice::full(config.hard_cap, config.hard_cap));
         }
-        Err(self.deciding.nobody())
+        Err(self.selection.no_candidate())
     }
 
     fn request(&self, target: &Target, task: &TaskId) -> CallRequest {
-        let wanted = &self.wanted;
+        let request = &self.request;
         CallRequest {
             id: Some(task.clone()),
-            context: wanted.context.clone(),
-            wall_clock: wanted.wall_clock,
-            trace: wanted.trace.clone(),
-            ..CallRequest::message(wanted.caller.clone(), wanted.door, target.clone(), wanted.parts.clone())
+            context: request.context.clone(),
+            timeout: request.timeout,
+            trace: request.trace.clone(),
+            ..CallRequest::message(
+                request.caller.clone(),
+                request.door,
+                target.clone(),
+                request.parts.clone(),
+            )
         }
     }
 
-    /// Whether another one may be tried; that is counted.
-    const fn may_go_on(&mut self) -> bool {
+    /// Takes one failover; false if none is left.
+    const fn take_failover(&mut self) -> bool {
         match self.failovers.checked_sub(1) {
             Some(left) => {
                 self.failovers = left;
@@ -130,20 +135,20 @@ impl DispatchAttempt {
         }
     }
 
-    /// Learns from how a call ended, and asks the next one if this one surely has heard nothing.
-    pub(crate) async fn after(mut self: Box<Self>, end: RunEnd) -> AttemptEnd {
-        let Some(task) = self.now.take() else { return AttemptEnd::End(end) };
-        // Without an outcome it goes on without us, or waits: whoever looks later learns from its end.
-        if let Some(play) = self.judge(&end) {
+    /// Records the outcome of a call, and calls the next agent if this one surely has received nothing.
+    pub(crate) async fn on_end(mut self: Box<Self>, end: RunEnd) -> AttemptEnd {
+        let Some(task) = self.task.take() else { return AttemptEnd::End(end) };
+        // Without an outcome the task continues or waits: the learning loop records its end later.
+        if let Some(play) = self.rate_end(&end) {
             self.end(&task, play).await;
         }
         match end {
-            Err(failure) if failure.is_not_sent() && self.may_go_on() => {
-                self.deciding.leave(&failure.message);
-                self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+            Err(failure) if failure.is_not_sent() && self.take_failover() => {
+                self.selection.fail_attempt(&failure.message);
+                self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
                 match Box::pin(self.begin()).await {
                     Ok(running) => AttemptEnd::Next(Box::new(running)),
-                    // What happened to the one that was asked says more than that nobody else is there.
+                    // The failure of the agent that was called says more than that there is no other.
                     Err(_) => AttemptEnd::End(Err(failure)),
                 }
             }
@@ -151,8 +156,8 @@ impl DispatchAttempt {
         }
     }
 
-    /// What the end of a call says about its agent. None while the task is not over.
-    fn judge(&self, end: &RunEnd) -> Option<PlayEnd> {
+    /// Outcome of a call for its agent. None while the task has not ended.
+    fn rate_end(&self, end: &RunEnd) -> Option<PlayEnd> {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
@@ -161,7 +166,7 @@ impl DispatchAttempt {
             Err(failure) if failure.is_not_sent() => Some(self.service.rate(PlayOutcome::Unreachable, 0.0)),
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
-                // What a guardrail found says nothing about how well the agent works.
+                // A guardrail finding says nothing about the quality of the agent.
                 let is_blocked = failure.kind == Kind::Blocked;
                 let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
                 outcome.map(|outcome| self.service.rate(outcome, 0.0))
@@ -177,7 +182,7 @@ impl DispatchAttempt {
     }
 }
 
-/// Where the task of a failure stands.
+/// State of the task of a failure.
 fn state_of(failure: &Failure) -> Option<TaskState> {
     let data = failure.data.as_ref()?.value();
     TaskState::parse(data.get("state")?.as_str()?)

@@ -34,33 +34,33 @@ const DEFAULT_DISPATCHES: usize = 50;
 /// Maximum number of decisions on a page.
 const MAX_DISPATCHES: usize = 200;
 
-/// Work for whoever does it best.
+/// Request of work that names no agent.
 #[derive(Clone, Debug)]
 pub struct DispatchRequest {
-    /// Who wants it done.
+    /// The caller.
     pub caller: Caller,
-    /// By which door it came.
+    /// The protocol that the request came in by.
     pub door: Door,
-    /// What is to be done.
+    /// The work.
     pub work: Work,
-    /// What is said to the agent.
+    /// Parts of the message to the agent.
     pub parts: Vec<Part>,
-    /// The id that its task shall have, when it was promised under one. Whoever is asked next has another.
+    /// Id of the task of the first agent, if the client has got one before.
     pub id: Option<TaskId>,
-    /// The conversation to go on with, as the agent calls it.
+    /// The agent's name of the conversation to continue.
     pub context: Option<String>,
-    /// A wall clock of the caller's own.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
+    /// Timeout that the caller has set.
+    pub timeout: Option<Duration>,
+    /// The caller's trace.
     pub trace: Option<Box<Trace>>,
 }
 
-/// Work that was promised to somebody. The slot is held for a minute, or for as long as the task lasts.
+/// Reserved slot of an agent. It is held for a minute, or for as long as the task lasts.
 #[derive(Clone, Debug)]
 pub struct Assigned {
-    /// The decision.
+    /// Id of the decision.
     pub dispatch: DispatchId,
-    /// Who is to be called.
+    /// The agent and skill to call.
     pub target: Target,
     /// The id that the call must have ([`CallRequest::id`](crate::CallRequest)).
     pub task: TaskId,
@@ -71,7 +71,7 @@ pub struct Assigned {
 impl DispatchRequest {
     /// Work in words or arguments.
     pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
-        Self { caller, door, work, parts, id: None, context: None, wall_clock: None, trace: None }
+        Self { caller, door, work, parts, id: None, context: None, timeout: None, trace: None }
     }
 }
 
@@ -210,7 +210,7 @@ impl DispatchService {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
         let mut outcome = PlayOutcome::of(play.state);
         if outcome == Some(PlayOutcome::Failed) && self.was_blocked(&play.task).await? {
-            // What a guardrail found says nothing about how well the agent works.
+            // A guardrail finding says nothing about the quality of the agent.
             outcome = Some(PlayOutcome::Refused);
         }
         Ok(outcome.map(|outcome| self.rate(outcome, took)))

@@ -23,50 +23,50 @@ use tokio::sync::Mutex;
 use super::{DispatchService, select_agent::RoutingSnapshot};
 use crate::registry::Registration;
 
-/// So many proposals are looked at.
-const MOST: usize = 10;
+/// Maximum number of proposals that are used.
+const MAX_PROPOSALS: usize = 10;
 
-/// So many questions are remembered; one more forgets all.
-const REMEMBERED: usize = 1_024;
+/// Maximum number of cached questions; one more removes all.
+const MAX_CACHED_QUESTIONS: usize = 1_024;
 
-/// Asks elsewhere who can do some work.
+/// Asks the other registry for agents that can do some work.
 pub type Lookup = Box<dyn Fn(Work) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
 
-/// An agent that is known elsewhere.
+/// An agent that the other registry proposes.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// Where it can be reached.
+    /// URL of the agent.
     pub url: String,
-    /// What it is shown at its door.
+    /// Credential for it.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
 }
 
-/// A registry elsewhere.
+/// Another registry.
 pub struct Mesh {
     lookup: Lookup,
     ttl: Duration,
-    /// What was asked, and when. Held while somebody asks.
+    /// Cached responses. Locked while a request is made.
     asked: Mutex<FastMap<SearchKey, CachedProposal>>,
 }
 
-/// Where, what type of work, what is required, what is sent.
+/// Scope, type of work, required skills, media types.
 type SearchKey = (Scope, String, Vec<String>, Vec<String>);
 
-/// What came of a question.
+/// Cached response.
 #[derive(Default)]
 struct CachedProposal {
     at: Option<Timestamp>,
     proposed: Vec<(Arc<Agent>, Proposal)>,
-    /// Those that were taken in.
+    /// Agents that were registered.
     accepted: Vec<AgentId>,
 }
 
 // === impl Mesh ===
 
 impl Mesh {
-    /// A registry that is asked by `lookup`; what it answers counts for so long.
+    /// Another registry, which is asked with `lookup`; its responses are valid for `ttl`.
     pub fn new(lookup: Lookup, ttl: Duration) -> Self {
         Self { lookup, ttl, asked: Mutex::default() }
     }
@@ -86,7 +86,7 @@ impl DispatchService {
         let _ = self.router.mesh.set(mesh);
     }
 
-    /// Those whom a registry elsewhere proposes, when nobody here can do it or what it said before has become old.
+    /// Proposals of the other registry, if no agent here can do the work or the cached response has expired.
     pub(super) async fn proposed(
         &self,
         caller: &Caller,
@@ -108,7 +108,7 @@ impl DispatchService {
         let known = asked.get(&key);
         if !mesh.is_fresh(known, now) && (is_needed || known.is_some()) {
             let before = asked.remove(&key).unwrap_or_default();
-            if asked.len() >= REMEMBERED {
+            if asked.len() >= MAX_CACHED_QUESTIONS {
                 asked.clear();
             }
             asked.insert(key.clone(), self.ask(mesh, caller, work, before).await);
@@ -126,14 +126,14 @@ impl DispatchService {
         seen
     }
 
-    /// Asks, and reads the cards of those who are proposed. Who was taken in before and is proposed no more is let go.
+    /// Asks the registry, and reads the cards of the proposed agents. An agent that was registered and is not proposed any more is removed.
     async fn ask(&self, mesh: &Mesh, caller: &Caller, work: &Work, before: CachedProposal) -> CachedProposal {
         let question = Work { description: String::new(), ..work.clone() };
         let proposals = match (mesh.lookup)(question).await {
             Ok(proposals) => proposals,
             Err(why) => {
                 tracing::warn!("the registry of the mesh could not be asked: {why}");
-                // What it said before holds until it answers again.
+                // The cached response is used until it responds again.
                 return CachedProposal { at: Some(self.journal.now()), ..before };
             }
         };
@@ -147,7 +147,7 @@ impl DispatchService {
                 }
             }
         };
-        let looked = join_all(proposals.into_iter().take(MOST).map(look)).await;
+        let looked = join_all(proposals.into_iter().take(MAX_PROPOSALS).map(look)).await;
         let proposed: Vec<(Arc<Agent>, Proposal)> = looked.into_iter().flatten().collect();
         let mut accepted = before.accepted;
         let mut gone = Vec::new();
@@ -167,7 +167,7 @@ impl DispatchService {
         CachedProposal { at: Some(self.journal.now()), proposed, accepted }
     }
 
-    /// A proposal, if it fits: taken in if policy lets the caller call it, and else with the reason.
+    /// A proposal that fits: registered if policy permits the caller to call it, otherwise with the reason.
     async fn consider(
         &self,
         caller: &Caller,
@@ -176,7 +176,7 @@ impl DispatchService {
         (row, proposal): (&Arc<Agent>, &Proposal),
     ) -> Option<RoutingSnapshot> {
         if self.registry.find(&caller.scope, &row.url).is_ok() {
-            // It is one of those that were looked at already.
+            // It was considered already.
             return None;
         }
         let fit = SkillIndex::of(0, vec![Arc::clone(row)]).fits(work, 1).best.pop()?;
@@ -184,7 +184,7 @@ impl DispatchService {
         if let Some(why) = fit.lacks.clone() {
             return Some(RoutingSnapshot { fit, target, barred: Some((Kind::Invalid, why)) });
         }
-        match self.aim(caller, target, parts) {
+        match self.resolve_target(caller, target, parts) {
             Err((target, kind, why)) => {
                 let why = format!("it is proposed by the mesh ({}), and {why}", row.url);
                 Some(RoutingSnapshot { fit, target, barred: Some((kind, why)) })
@@ -208,7 +208,7 @@ impl DispatchService {
     }
 }
 
-/// An external agent, known for as long as this process lives.
+/// Registration of an external agent for as long as this process lives.
 fn registration(scope: &Scope, proposal: &Proposal) -> Registration {
     Registration {
         scope: scope.clone(),

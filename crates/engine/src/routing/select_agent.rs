@@ -27,48 +27,48 @@ use serde_json::json;
 use super::DispatchService;
 use crate::{redact::redact_text, store_failure::store_failure};
 
-/// So many candidates are written down with a decision; the best ones.
-const RECORDED: usize = 100;
+/// Maximum number of candidates that are stored with a decision; the best ones.
+const MAX_RECORDED_CANDIDATES: usize = 100;
 
-/// So many candidates are named when none is left.
-const NAMED: usize = 20;
+/// Maximum number of candidates that a failure names.
+const MAX_NAMED_CANDIDATES: usize = 20;
 
-/// A decision that is being made.
+/// Decision in progress.
 pub(super) struct AgentSelection {
-    /// The record so far, without its candidates.
+    /// The record, without its candidates.
     record: Dispatch,
-    /// All who were considered: those that can be chosen first, best first.
+    /// All candidates: the eligible ones first, the best first.
     options: Vec<AgentChoice>,
-    /// How many of them can be chosen.
+    /// Number of eligible candidates.
     ranked: usize,
-    /// How many of those have been tried.
+    /// Number of candidates that were tried.
     tried: usize,
-    /// How many fit that were not considered at all.
+    /// Number of matching agents that were not considered.
     more: usize,
 }
 
-/// Who may be asked who can do some work.
+/// Registries that may be asked for candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SelectionPurpose {
-    /// Only the registry here: whoever asks for another registry must not be sent on to a third.
+    /// Only this registry: a request of another registry must not be forwarded to a third.
     Here,
-    /// Also a registry elsewhere, if there is one.
+    /// Also the other registry, if there is one.
     Elsewhere,
 }
 
-/// One who was considered.
+/// A candidate.
 struct AgentChoice {
     candidate: Candidate,
     target: Target,
-    /// Whose fault it is when it cannot be chosen.
+    /// Kind of the failure if it is not eligible.
     fault: Option<Kind>,
 }
 
-/// One who fits and may be seen.
+/// A matching agent that the caller may see.
 pub(super) struct RoutingSnapshot {
     pub(super) fit: Fit,
     pub(super) target: Target,
-    /// Why it cannot be chosen, and whose fault that is.
+    /// Kind and reason if it is not eligible.
     pub(super) barred: Option<(Kind, String)>,
 }
 
@@ -83,7 +83,7 @@ impl DispatchService {
         parts: &[Part],
         asks: SelectionPurpose,
     ) -> Result<AgentSelection, Failure> {
-        let work = &with_kinds_of(work, parts);
+        let work = &with_media_types(work, parts);
         work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
         self.policies.sync().await?;
         let (router, now) = (&self.router, self.journal.now());
@@ -91,7 +91,7 @@ impl DispatchService {
         let fits = index.fits(work, router.config.candidates);
         let more = fits.more;
         let mut seen: Vec<RoutingSnapshot> =
-            fits.best.into_iter().filter_map(|fit| self.see(caller, fit, parts, now)).collect();
+            fits.best.into_iter().filter_map(|fit| self.snapshot(caller, fit, parts, now)).collect();
         if asks == SelectionPurpose::Elsewhere {
             let is_needed = seen.iter().all(|seen| seen.barred.is_some());
             seen.extend(Box::pin(self.proposed(caller, work, parts, is_needed)).await);
@@ -127,30 +127,30 @@ impl DispatchService {
         Ok(AgentSelection::new(record, seen, &entrants, weighed, more))
     }
 
-    /// One who fits, as its row is now and as far as the caller may know of it.
-    fn see(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
+    /// Reads the current row of a matching agent; none if the caller may not see it.
+    fn snapshot(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
         let agent = self.registry.get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
         let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         if !self.policies.may_discover(caller, &target) {
             return None;
         }
-        let (target, barred) = match self.aim(caller, target, parts) {
+        let (target, barred) = match self.resolve_target(caller, target, parts) {
             Ok(target) => (target, None),
             Err((target, kind, why)) => (target, Some((kind, why))),
         };
         let until = || self.breakers.blocked_until(&agent.id, now);
-        let left_alone = || {
+        let blocked = || {
             let until = until()?;
             Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
         };
         let lacks = || fit.lacks.clone().map(|why| (Kind::Invalid, why));
-        let barred = barred.or_else(lacks).or_else(left_alone);
+        let barred = barred.or_else(lacks).or_else(blocked);
         Some(RoutingSnapshot { fit, target, barred })
     }
 
-    /// What exactly would be called: the skill, or the agent as such where words are said to a skill that wants arguments.
-    pub(super) fn aim(
+    /// The target of the call: the skill, or the agent without a skill if text is sent to a skill that requires arguments.
+    pub(super) fn resolve_target(
         &self,
         caller: &Caller,
         target: Target,
@@ -180,8 +180,8 @@ impl DispatchService {
     }
 }
 
-/// The same work, that also says what kinds of files are sent with it.
-fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
+/// Adds the media types of the parts to the work.
+fn with_media_types<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
     let mut work = Cow::Borrowed(work);
     for kind in parts.iter().filter_map(media::special) {
         if work.input_modes.len() < MOST_REQUIRED && !work.input_modes.contains(&kind) {
@@ -194,7 +194,7 @@ fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
 // === impl Config ===
 
 impl super::Config {
-    /// Which tasks count as active now.
+    /// Time window of the tasks that count as active.
     pub(super) fn window(&self, now: Timestamp) -> Window {
         let since = now.checked_sub(Duration::from_secs(self.forget_after_secs));
         Window { now, since: since.unwrap_or(Timestamp::MIN) }
@@ -243,17 +243,17 @@ impl AgentSelection {
         Self { record, options, ranked: order.len(), tried: 0, more }
     }
 
-    /// The id of the record.
+    /// Id of the record.
     pub(super) const fn id(&self) -> &DispatchId {
         &self.record.id
     }
 
-    /// What is to be done, as it will be on record.
+    /// The work, as it will be recorded.
     pub(super) const fn work(&mut self) -> &mut Work {
         &mut self.record.work
     }
 
-    /// The next best, if there is one.
+    /// Takes the next best candidate, if there is one.
     pub(super) fn next(&mut self) -> Option<Target> {
         if self.tried >= self.ranked {
             return None;
@@ -264,16 +264,16 @@ impl AgentSelection {
         Some(next.target.clone())
     }
 
-    /// The last one that was tried cannot be chosen after all.
-    pub(super) fn is_out(&mut self, kind: Kind, why: &str) {
+    /// Marks the candidate that was tried last as not eligible.
+    pub(super) fn exclude_last(&mut self, kind: Kind, why: &str) {
         if let Some(last) = self.tried.checked_sub(1).and_then(|at| self.options.get_mut(at)) {
             last.candidate.verdict = Verdict::Out(why.to_owned());
             last.fault = Some(kind);
         }
     }
 
-    /// The last one that was tried gets the work, as this task.
-    pub(super) fn give(&mut self, target: &Target, task: &TaskId) {
+    /// Records an attempt with the candidate that was tried last.
+    pub(super) fn record_attempt(&mut self, target: &Target, task: &TaskId) {
         self.record.attempts.push(Attempt {
             agent_id: target.agent.id.clone(),
             agent: target.agent.slug.clone(),
@@ -283,30 +283,30 @@ impl AgentSelection {
         });
     }
 
-    /// The last one that got the work did not get it after all.
-    pub(super) fn take_back(&mut self) {
+    /// Removes the last attempt.
+    pub(super) fn undo_attempt(&mut self) {
         self.record.attempts.pop();
     }
 
-    /// The last one that got the work is left for the next.
-    pub(super) fn leave(&mut self, why: &str) {
+    /// Records why the last attempt failed.
+    pub(super) fn fail_attempt(&mut self, why: &str) {
         if let Some(attempt) = self.record.attempts.last_mut() {
             attempt.why_left = Some(why.to_owned());
         }
     }
 
-    /// The whole record.
+    /// The complete record.
     pub(super) fn record(&self) -> Dispatch {
-        let shown = self.options.iter().take(RECORDED).map(|option| option.candidate.clone());
-        let more = self.more + self.options.len().saturating_sub(RECORDED);
+        let shown = self.options.iter().take(MAX_RECORDED_CANDIDATES).map(|option| option.candidate.clone());
+        let more = self.more + self.options.len().saturating_sub(MAX_RECORDED_CANDIDATES);
         Dispatch { candidates: shown.collect(), more, ..self.record.clone() }
     }
 
-    /// Why nobody does it.
-    pub(super) fn nobody(&self) -> Failure {
+    /// Failure when no candidate is left.
+    pub(super) fn no_candidate(&self) -> Failure {
         let outs: Vec<(&str, &str)> = self.options.iter().filter_map(AgentChoice::out).collect();
         let named: Vec<String> =
-            outs.iter().take(NAMED).map(|(agent, why)| format!("{agent}: {why}")).collect();
+            outs.iter().take(MAX_NAMED_CANDIDATES).map(|(agent, why)| format!("{agent}: {why}")).collect();
         let has = |kind| self.options.iter().any(|option| option.fault == Some(kind));
         let (kind, message) = if outs.is_empty() {
             let message = "no agent that you may see fits this work; `rialto agents list` and list_agents show what skills \

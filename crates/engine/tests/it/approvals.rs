@@ -7,7 +7,9 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{
     CallRequest, Config,
-    approvals::{ApprovalRequest, Config as Approvals, Decider, Destructive, Safe, SafeError, Verdict},
+    approvals::{
+        ApprovalRequest, Config as Approvals, Decider, Destructive, SealedCallError, SealedCallStore, Verdict,
+    },
 };
 use rialto_model::{
     agent::Trust,
@@ -42,17 +44,17 @@ const CALLER: &str = r#"@id("ask-caller") @approval("caller") forbid (principal,
 struct Vault(Arc<Mutex<HashMap<String, Secret>>>);
 
 #[async_trait]
-impl Safe for Vault {
-    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError> {
+impl SealedCallStore for Vault {
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SealedCallError> {
         self.0.lock().insert(name.to_owned(), secret);
         Ok(())
     }
 
-    async fn get(&self, name: &str) -> Result<Secret, SafeError> {
-        self.0.lock().get(name).cloned().ok_or_else(|| SafeError("gone".to_owned()))
+    async fn get(&self, name: &str) -> Result<Secret, SealedCallError> {
+        self.0.lock().get(name).cloned().ok_or_else(|| SealedCallError("gone".to_owned()))
     }
 
-    async fn forget(&self, name: &str) -> Result<(), SafeError> {
+    async fn forget(&self, name: &str) -> Result<(), SealedCallError> {
         self.0.lock().remove(name);
         Ok(())
     }

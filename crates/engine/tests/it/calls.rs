@@ -202,7 +202,7 @@ async fn a_call_that_takes_too_long_goes_on_and_can_be_fetched_later() {
         first.chain(later.flatten()).boxed()
     });
     let world = World::with(peer).await;
-    let request = CallRequest { wall_clock: Some(Duration::from_millis(30)), ..world.request(json!({})) };
+    let request = CallRequest { timeout: Some(Duration::from_millis(30)), ..world.request(json!({})) };
     let failure =
         world.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::PeerTimeout);

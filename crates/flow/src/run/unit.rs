@@ -124,7 +124,7 @@ impl Unit {
                 let target = Target { agent: worker.agent, skill: None };
                 let mut request = CallRequest::message(caller.clone(), Door::Library, target, parts);
                 request.task = Some(self.task.to_string());
-                request.wall_clock = Some(PATIENCE);
+                request.timeout = Some(PATIENCE);
                 Ok(Begun::Running(engine.calls().start(request).await?.into_handle()?))
             }
         }
@@ -208,7 +208,7 @@ impl Unit {
         if let Act::Dispatch { work, parts } = act {
             let wanted = DispatchRequest {
                 id: Some(self.task.clone()),
-                wall_clock: Some(PATIENCE),
+                timeout: Some(PATIENCE),
                 trace,
                 ..DispatchRequest::new(caller.clone(), Door::Library, work, parts)
             };
@@ -227,7 +227,7 @@ impl Unit {
         };
         let request = CallRequest {
             id: Some(self.task.clone()),
-            wall_clock: Some(PATIENCE),
+            timeout: Some(PATIENCE),
             trace,
             synced: Some(synced),
             ..CallRequest::message(caller.clone(), Door::Library, target, parts)

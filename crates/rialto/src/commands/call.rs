@@ -76,7 +76,7 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
     let request = CallRequest {
         task: call.task,
         context: call.context,
-        wall_clock: call.timeout_ms.map(Duration::from_millis),
+        timeout: call.timeout_ms.map(Duration::from_millis),
         ..CallRequest::message(caller, Door::Cli, target, parts)
     };
     Ok(follow(program, request, call.listing.json).await?)

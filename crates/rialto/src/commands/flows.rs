@@ -166,7 +166,7 @@ async fn start_here(
         (book.target_of(&program.engine, &caller, &options.name, options.draft).await?, input)
     };
     let request = CallRequest {
-        wall_clock: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
+        timeout: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
         ..CallRequest::skill(caller, Door::Cli, target, args)
     };
     let running = program.engine.calls().start(request).await?.into_handle()?;
@@ -216,7 +216,7 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
             let target = Target { agent: worker.agent, skill: None };
             let mut request = CallRequest::message(caller, Door::Cli, target, vec![part]);
             request.task = Some(options.run.clone());
-            request.wall_clock = Some(LONGEST);
+            request.timeout = Some(LONGEST);
             engine.calls().start(request).await?.into_handle()?
         }
     };

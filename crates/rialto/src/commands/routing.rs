@@ -89,7 +89,7 @@ async fn dispatch_here(
 ) -> Result<DispatchResult<Json>, Trouble> {
     let request = DispatchRequest {
         context: options.context,
-        wall_clock: options.timeout_ms.map(Duration::from_millis),
+        timeout: options.timeout_ms.map(Duration::from_millis),
         ..DispatchRequest::new(program.local_caller(), Door::Cli, work, vec![part])
     };
     let running = Box::pin(program.engine.dispatches().start(request)).await?;
