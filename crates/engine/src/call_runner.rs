@@ -41,7 +41,7 @@ pub(crate) const NO_SUCH_TASK: i64 = -32001;
 /// Events of a task.
 pub(crate) type Events = BoxStream<'static, Event>;
 
-/// What a run of any task needs.
+/// Starter of runs, with the dependencies of each run.
 pub(crate) struct CallRunner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: TaskJournal,

@@ -110,6 +110,7 @@ struct Services {
 
 impl Engine {
     /// Builds the services.
+    #[expect(clippy::too_many_lines, reason = "a list of constructors in the order of their dependencies")]
     pub fn new(deps: EngineDeps) -> Self {
         let (registry, clock) = (deps.registry, deps.clock);
         let (config, bus) = (Arc::new(deps.config), Arc::new(Bus::default()));

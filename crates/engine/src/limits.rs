@@ -1,8 +1,8 @@
-//! How much one caller and one org may ask for.
+//! Limits of calls per caller, org and tool.
 //!
-//! These are limits of calls, whatever door they come in by. Calls are counted in this process. Those of orgs and tools are exchanged with
-//! the other processes on the store ([`shared_counts`]), while calls under way are counted in each process. A caller is counted under a
-//! hash, so nothing is allocated for a call, and only while it has calls under way, so there is nothing to tidy up.
+//! They hold for calls of every server. Calls are counted in this process. Those of orgs and tools are exchanged with
+//! the other processes on the store ([`shared_counts`]), while calls in progress are counted in each process. A caller is counted under a
+//! hash, so nothing is allocated for a call, and only while it has calls in progress, so nothing needs to be cleaned up.
 
 mod shared_counts;
 
@@ -63,7 +63,7 @@ pub(crate) struct CallLimits {
     hasher: RandomState,
     under_way: Mutex<FastMap<u64, usize>>,
     orgs: RwLock<OrgCounts>,
-    /// Whether any tool has a limit.
+    /// Set if any tool has a limit.
     counts_tools: AtomicBool,
     tools: Mutex<ToolCounts>,
 }
@@ -91,7 +91,7 @@ struct ToolCount {
     unsent: u64,
 }
 
-/// A caller's leave to have a call under way, for as long as it lives.
+/// Permit of a caller for one concurrent call, for as long as it lives.
 pub(crate) struct CallPermit {
     limits: Arc<CallLimits>,
     key: u64,
@@ -294,7 +294,7 @@ impl RateWindow {
         Self { name, seconds, most: 0, began_at: 0, used: 0, unsent: 0, is_known: false }
     }
 
-    /// Whether there is room for one more; if not, in how many seconds there is.
+    /// Checks for room for one more call; fails with the seconds until there is.
     fn check(&mut self, now: Timestamp) -> Result<(), i64> {
         self.roll(now);
         let has_room = self.most == 0 || self.used < self.most;

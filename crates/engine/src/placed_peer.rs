@@ -73,7 +73,7 @@ impl EngineLink {
 // === impl PlacedPeer ===
 
 impl PlacedPeer {
-    /// A peer that executes calls with `local` where their program runs in this process.
+    /// Creates a backend that executes calls with `local` if their program runs in this process.
     pub fn new(local: Arc<dyn Peer>, engine: EngineLink) -> Self {
         Self(Arc::new(PlacedPeerState { local, engine }))
     }
@@ -230,7 +230,7 @@ fn refused(denied: &Denied) -> Failure {
     Failure::new(Kind::Denied, denied.to_string())
 }
 
-/// The node that executed a call is gone, and nobody can be asked about it.
+/// Failure when the node that executed a call is gone.
 fn lost() -> Failure {
     let message = "the node that ran this has stopped; it may have been done: check before you send it again";
     Failure::new(Kind::PeerFailed, message).with_data(Json::of(&json!({ "remoteCode": NO_SUCH_TASK })))

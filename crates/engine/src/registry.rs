@@ -1,6 +1,6 @@
-//! The agents we know: registered, refreshed, trusted, removed.
+//! Registry of agents and tools: registration, refresh, trust, removal.
 //!
-//! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
+//! The rows in memory are a copy of the store's rows, and never older than the store: before each call the
 //! store's generation is compared, and any process that changed a row has moved it.
 
 mod deploy;

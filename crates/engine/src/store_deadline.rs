@@ -1,7 +1,7 @@
 //! A store that answers within a deadline, or not at all.
 //!
-//! A database that hangs must not hang its callers: an operation that takes longer counts as unavailable. Whether it was done
-//! is not known then, so whoever writes must find out before it says so.
+//! A database that hangs must not hang its callers: an operation that takes longer counts as unavailable. It is not known then if it was done,
+//! so the code that writes must find out.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Failures of the store, in the words that callers read.
 //!
 //! Each place says what is known there. Before a call leaves it is known that it was not made; of a task it is only known
-//! that it could not be read. Nothing here is said of a call that has left: [`run`](crate::run) holds its results.
+//! that it could not be read. Nothing here concerns a call that has left: [`call_run`](crate::call_run) holds its results.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(crate) fn read_failure(error: StoreError) -> Failure {
     }
 }
 
-/// The same failure of a call that has not left: one of the store says that the call was not made.
+/// Turns a failure of the store before a call leaves into one that says that the call was not made.
 pub(crate) fn not_made(failure: Failure) -> Failure {
     if failure.kind == Kind::StoreUnavailable {
         return unavailable(

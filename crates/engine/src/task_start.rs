@@ -27,9 +27,9 @@ use crate::{
 /// Number of attempts to record a message in a task that changes meanwhile.
 const MAX_ANSWER_ATTEMPTS: usize = 8;
 
-/// Facts that a task begins or goes on with.
+/// Start of a task, or its continuation.
 pub(crate) struct TaskStart {
-    /// The task that the call goes on with, if it does.
+    /// The task that the call continues, if it does.
     pub(crate) continued: Option<Task>,
     pub(crate) conversation: Option<Box<ConversationMessage>>,
     /// Version of the task that the call is meant for.

@@ -31,7 +31,7 @@ pub(crate) struct GuardrailChecker {
 pub(super) enum ClassifierScope {
     /// None.
     Nobody,
-    /// Those that may block.
+    /// Only servers that may block.
     Strict,
     /// All of them.
     All,
@@ -56,7 +56,7 @@ impl GuardrailChecker {
             };
             report.add(&findings);
             if report.verdict() == Verdict::Block {
-                // Nobody is asked about what does not go on.
+                // A blocked message needs no request to a model server.
                 return;
             }
             if slot.is_content() && ask != ClassifierScope::Nobody {

@@ -108,7 +108,7 @@ impl GuardrailService {
         slots.push(TextField::Parts { parts: &mut said, is_whole: true });
         checker.look(slots, ClassifierScope::All, &mut report).await;
         if report.verdict() < Verdict::Block {
-            // What else there is to tell is told with the call.
+            // Warnings are reported with the call.
             return Ok(());
         }
         let failure = report.failure(GuardDirection::Input);
@@ -181,7 +181,7 @@ async fn look(
     report: &mut GuardrailReport,
 ) {
     let mut parts = call.parts.clone();
-    // What is said to us as a message is the same once more, with what stands beside it.
+    // The original message holds the parts once more, beside its metadata.
     let mut spoken = call.spoken.as_deref().cloned();
     let is_same = spoken.as_ref().is_some_and(|spoken: &Spoken| spoken.message.parts == parts);
     let mut slots = vec![TextField::Parts { parts: &mut parts, is_whole: true }];
@@ -201,7 +201,7 @@ async fn look(
     call.parts = parts;
 }
 
-/// What stands in place of arguments that must not be on record.
+/// Placeholder of arguments that must not be recorded.
 fn withheld() -> Json {
     Json::of(&json!({ "withheld": "a guardrail found something in it" }))
 }

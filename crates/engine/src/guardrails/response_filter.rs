@@ -43,7 +43,7 @@ pub(super) struct ResponseFilter {
     /// Set when more was received than is kept.
     is_full: bool,
     has_artifact: bool,
-    /// What the backend said about the task.
+    /// Failure or message that the backend sent about the task.
     metadata: Option<Json>,
     ready: VecDeque<EventResult>,
     is_over: bool,
@@ -185,7 +185,7 @@ impl ResponseFilter {
         let mut parts = whole.clone();
         self.look(vec![TextField::Parts { parts: &mut parts, is_whole: true }], ClassifierScope::All).await?;
         if !screen.guards.hold(screen.target) {
-            // It was told as it came.
+            // It was passed on when it came.
             return Ok(());
         }
         if parts == whole {

@@ -18,16 +18,16 @@ use crate::{
     relayed_call::{RelayedItem, RelayedWork},
 };
 
-/// Wait between two looks for calls, while any program is placed.
+/// Interval of polls for calls, while any program is placed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The same while none is.
+/// Interval of polls for calls, while no program is placed.
 const IDLE_POLL: Duration = Duration::from_secs(1);
 
 /// Events that are written at once.
 const MAX_BATCH_EVENTS: usize = 32;
 
-/// Time between two looks at whether the call is still wanted.
+/// Interval of checks if the call is still wanted.
 const CALL_CHECK: Duration = Duration::from_millis(250);
 
 /// Wait before a write that failed is tried again, and the time after which it is not any more.
@@ -39,7 +39,7 @@ type Items = BoxStream<'static, RelayedItem>;
 // === impl PlacedPeer ===
 
 impl PlacedPeer {
-    /// Executes calls that other nodes took, until it is told to stop.
+    /// Executes calls of other nodes, until `stop` is cancelled.
     pub async fn serve(self, stop: CancellationToken) {
         let mut is_failing = false;
         while !stop.is_cancelled() {
@@ -135,7 +135,7 @@ async fn write(engine: &Engine, call: &RelayedCall, known: u64, bodies: &[String
     }
 }
 
-/// Whether the call is still there, and the node that took it. While that cannot be told it is.
+/// True if the call is still there, and the node that took it. While the store does not answer it counts as there.
 async fn is_wanted(engine: &Engine, call: &RelayedCall, known: u64) -> bool {
     let is_there = engine.nodes().store.put_relayed_events(&call.id, known, &[]).await.unwrap_or(true);
     is_there && engine.lease().is_alive(call.sender).await.unwrap_or(true)

@@ -23,11 +23,11 @@ use crate::{
     store_failure::store_failure,
 };
 
-/// Wait between two looks for events: short at first and after each event, then longer.
+/// Interval of polls for events: short at first and after each event, then longer.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(100);
 
-/// Time between two looks at the lease of the other node.
+/// Interval of checks of the other node's lease.
 const LEASE_CHECK: Duration = Duration::from_millis(500);
 
 /// Events of a call that another node executes. Dropping it cancels the call there.
@@ -125,7 +125,7 @@ impl RelayedStream {
                 }
             }
             Ok(None) => return Err(lost()),
-            // The store is away. The call goes on meanwhile, and its events are there once the store is back.
+            // The store is not available. The call continues meanwhile, and its events are there once the store is back.
             Err(error) => tracing::debug!("a call at another node could not be followed: {error}"),
         }
         tokio::time::sleep(self.poll).await;

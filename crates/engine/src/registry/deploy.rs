@@ -1,4 +1,4 @@
-//! What is deployed: MCP servers, functions and workflows, as rows like those of agents.
+//! Deployed MCP servers, functions and workflows, as rows like those of agents.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::peer::{DiscoveryError, DiscoveryRequest, Fetched};
 /// Something to be deployed.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// Where it shall belong.
+    /// Org and project.
     pub scope: Scope,
-    /// What it is.
+    /// Kind of backend and its configuration.
     pub backing: Backing,
     /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
-    /// Its own wall clock.
+    /// Call timeout for it.
     pub timeout_ms: Option<u64>,
-    /// How far it is trusted. Without it a known one stays as it is, and a new one is one of ours.
+    /// Trust level. Without it a known row keeps its level, and a new one is `system`.
     pub trust: Option<Trust>,
 }
 
@@ -108,7 +108,7 @@ impl Deployments<'_> {
     }
 
     /// Makes the configured rows what the configuration says, without asking anybody. With `is_whole`, those that it does
-    /// not name are removed. Answers the rows that somebody has yet to be asked about.
+    /// not name are removed. Returns the rows that have not been probed yet.
     pub async fn configure(
         self,
         wanted: &[Deployment],

@@ -65,7 +65,7 @@ pub(super) fn clean_card(mut card: Card) -> Card {
         clean_raw(members, &mut warnings);
     }
     if warnings.is_empty() {
-        // Nobody but us says what we warn of.
+        // Only this server writes warnings.
         if card.raw.get().contains(WARNINGS) {
             card.raw = Json::of(&raw);
         }

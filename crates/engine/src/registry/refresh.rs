@@ -1,4 +1,4 @@
-//! What agents say when they are asked: cards that are fetched again, and probes.
+//! Refreshes of cards, and probes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
 /// A valid card that takes longer than this makes an agent `degraded`.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Who wants a card fetched again.
+/// Trigger of a refresh.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefreshTrigger {
     /// A person, who takes what is found.
@@ -25,7 +25,7 @@ enum RefreshTrigger {
     Probe,
 }
 
-/// What became of a refresh.
+/// Result of a refresh.
 #[derive(Clone, Debug)]
 pub enum Refreshed {
     /// The card is as it was.
@@ -74,7 +74,7 @@ impl Registry {
     pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
         let is_by_hand = agent.card_path.as_ref().is_some_and(|path| path.starts_with(BY_HAND));
         if agent.backing.own_card().is_some() || is_by_hand {
-            // Nobody can be asked how it is without calling it.
+            // It cannot be probed without a call.
             return Ok(agent.health);
         }
         let place = self.place_of(agent);
@@ -96,7 +96,7 @@ impl Registry {
             Ok(fetched) if is_new => {
                 drop(self.take_card(agent, fetched, elapsed, RefreshTrigger::Probe).await?);
             }
-            // Nothing to write down beside the probe: most probes end here.
+            // Nothing to store beside the probe: most probes end here.
             _ if agent.health == health && agent.last_error == error => {}
             _ => {
                 self.update(agent, |row| {

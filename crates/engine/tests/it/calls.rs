@@ -402,3 +402,12 @@ async fn an_agent_calls_in_as_itself_and_only_while_it_is_registered() {
     assert_eq!(refused.kind, Kind::Denied);
     assert!(refused.message.contains("not a registered agent"), "{refused}");
 }
+
+#[tokio::test]
+async fn the_future_of_a_call_is_small() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let start = world.engine.calls().start(world.request(json!({})));
+    let bytes = size_of_val(&start);
+    drop(start);
+    assert!(bytes <= 10 * 1024, "{bytes} bytes");
+}
