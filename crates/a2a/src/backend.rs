@@ -15,7 +15,7 @@ use rialto_a2a_wire::{
     request::{A2aRequest, Configuration, GetTask, SendRequest, TaskRef},
 };
 use rialto_edge::fetch::Fetch;
-use rialto_engine::peer::{Learned, Peer};
+use rialto_engine::peer::{DialectObserver, Peer};
 use rialto_model::{
     call::{Call, Cancel, Follow},
     clock::Clock,
@@ -72,7 +72,7 @@ pub struct A2aBackendDeps {
     /// Resolver of agents' secrets.
     pub tokens: SecretResolver,
     /// Observer of the dialects that agents turned out to speak.
-    pub learned: Arc<dyn Learned>,
+    pub learned: Arc<dyn DialectObserver>,
     /// Clock for request ids.
     pub clock: Arc<dyn Clock>,
 }

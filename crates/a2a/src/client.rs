@@ -25,7 +25,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{self, Fetch},
 };
-use rialto_engine::peer::Learned;
+use rialto_engine::peer::DialectObserver;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, HOPS_HEADER, Spoken},
@@ -58,7 +58,7 @@ pub(crate) struct AgentClient {
     pub(crate) config: Config,
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) keys: CredentialResolver,
-    pub(crate) learned: Arc<dyn Learned>,
+    pub(crate) learned: Arc<dyn DialectObserver>,
     pub(crate) lines: AgentLinks,
     pub(crate) ids: RequestIds,
 }

@@ -19,7 +19,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
-use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
+use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
 use rialto_model::{
     agent::{Agent, Signature},
     card::Card,
@@ -53,7 +53,7 @@ pub struct Discoverer {
 /// One search for a card, with its remaining time.
 struct CardSearch<'a> {
     discoverer: &'a Discoverer,
-    place: &'a Place,
+    place: &'a DiscoveryRequest,
     until: Instant,
 }
 
@@ -99,7 +99,7 @@ impl Discoverer {
 
 #[async_trait]
 impl Discovery for Discoverer {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let search = CardSearch { discoverer: self, place, until: Instant::now() + place.timeout };
         let mut missing = None;
         for path in paths(place.card_path.as_deref()) {

@@ -12,7 +12,7 @@ use rialto_a2a_wire::{
     rpc::{self, Id},
 };
 use rialto_edge::fetch;
-use rialto_engine::peer::Place;
+use rialto_engine::peer::DiscoveryRequest;
 use rialto_model::card::Dialect;
 
 use crate::endpoints::{AgentEndpoint, Carrier};
@@ -28,7 +28,7 @@ pub(crate) enum Extended {
 }
 
 /// True when an extended card may be requested.
-pub(crate) fn is_wanted(place: &Place) -> bool {
+pub(crate) fn is_wanted(place: &DiscoveryRequest) -> bool {
     place.credential.as_ref().is_some_and(|credential| !credential.is_personal())
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::fetch::Fetch;
-use rialto_engine::{Bus, Config, Engine, Parts, Registry, Request};
+use rialto_engine::{AuditRecorder, CallRequest, Config, Engine, EngineDeps, Registry};
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door, Target},
@@ -55,7 +55,8 @@ impl SkillTool {
         let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
         let ports = A2aBackendDeps { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
         let peer = Arc::new(A2aBackend::new(backend::Config::default(), ports));
-        let engine = Engine::new(Parts { store, registry, peer, policy, policy_loader: None, clock, config });
+        let engine =
+            Engine::new(EngineDeps { store, registry, peer, policy, policy_loader: None, clock, config });
         let caller = Caller { scope: agent.scope.clone(), ..Caller::user("library") };
         let agent = Arc::new(Agent { card: Arc::new(card), ..agent });
         Self { engine, target: Target { agent, skill: Some(Arc::new(skill)) }, caller }
@@ -78,14 +79,14 @@ impl SkillTool {
         self.target.legacy_alias()
     }
 
-    /// Bus that announces every call, before and after.
-    pub fn bus(&self) -> &Bus {
-        self.engine.bus()
+    /// Audit log, whose subscribers receive an event before and after every call.
+    pub fn audit(&self) -> &AuditRecorder {
+        self.engine.audit()
     }
 
     /// Calls the skill and waits for its end.
     pub async fn call(&self, args: Json) -> Result<Task, Failure> {
-        let request = Request::skill(self.caller.clone(), Door::Library, self.target.clone(), args);
-        self.engine.call(request).await?.finish().await
+        let request = CallRequest::skill(self.caller.clone(), Door::Library, self.target.clone(), args);
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 }

@@ -14,8 +14,8 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_edge::process::Launcher;
 use rialto_engine::{
-    FaintEngine,
-    approvals::{Verdict, Wish},
+    WeakEngine,
+    approvals::{ApprovalRequest, Verdict},
     peer::Peer,
 };
 use rialto_model::{
@@ -50,7 +50,7 @@ pub struct AcpBackend(Arc<AcpInner>);
 
 struct AcpInner {
     launcher: Launcher,
-    engine: OnceLock<FaintEngine>,
+    engine: OnceLock<WeakEngine>,
     supervisors: Mutex<HashMap<AgentId, Arc<AgentSupervisor>>>,
     /// Turns that wait for approval.
     waiting: Mutex<HashMap<String, AgentTurn>>,
@@ -80,7 +80,7 @@ impl AcpBackend {
     }
 
     /// Sets the engine, which holds calls for approval.
-    pub fn join(&self, engine: FaintEngine) {
+    pub fn join(&self, engine: WeakEngine) {
         let _ = self.0.engine.set(engine);
     }
 
@@ -185,10 +185,10 @@ impl AcpInner {
     /// Session that a call names, if its caller has worked in it before.
     async fn own_session<'a>(&self, call: &'a Call) -> Option<&'a str> {
         let named = call.continues.context_id.as_deref()?;
-        let engine = self.engine.get().and_then(FaintEngine::get)?;
+        let engine = self.engine.get().and_then(WeakEngine::upgrade)?;
         let agent = Some(call.target.agent.id.clone());
         let filter = TaskFilter { agent, limit: MAX_SEARCHED_TASKS, ..TaskFilter::default() };
-        let heads = engine.tasks(&call.caller, filter).await.ok()?;
+        let heads = engine.tasks().list(&call.caller, filter).await.ok()?;
         // A task that was never taken has the name that its caller gave, which proves nothing.
         let is_own = |head: &TaskHead| {
             head.id != call.task
@@ -250,9 +250,11 @@ impl AcpInner {
             Permission::Allow => turn.decide(true),
             Permission::Deny => turn.decide(false),
             Permission::Ask => {
-                let engine = self.engine.get().and_then(FaintEngine::get);
+                let engine = self.engine.get().and_then(WeakEngine::upgrade);
                 let asked = match &engine {
-                    Some(engine) => engine.hold_for_approval(Wish::of(call, tool, args)).await.ok(),
+                    Some(engine) => {
+                        engine.approvals().request(ApprovalRequest::of(call, tool, args)).await.ok()
+                    }
                     None => None,
                 };
                 if asked.is_some() {

@@ -118,7 +118,7 @@ impl StateVersion {
     fn current(console: &Console) -> Self {
         let engine = console.engine();
         let generation = console.store().generation();
-        Self { generation, registry: engine.registry().version(), policy: engine.policy() }
+        Self { generation, registry: engine.registry().version(), policy: engine.policies().active() }
     }
 
     fn has_moved(&self, console: &Console) -> bool {
@@ -132,7 +132,7 @@ impl StateVersion {
 
 impl StateSnapshot {
     async fn read(console: &Console) -> Result<Self, Failure> {
-        console.engine().sync().await?;
+        console.engine().policies().sync().await?;
         // The versions are read first, so that later changes are seen by the next poll.
         let version = StateVersion::current(console);
         let rows = console.engine().registry().all();

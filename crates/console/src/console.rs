@@ -160,7 +160,7 @@ impl Console {
 
     /// Synchronizes with the store and checks permission for an administrative action.
     pub(crate) async fn authorize_admin(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
-        self.engine().sync().await?;
+        self.engine().policies().sync().await?;
         self.check_admin(caller, action)
     }
 
@@ -172,7 +172,7 @@ impl Console {
         if !caller.rights.have(Right::Admin) {
             return Err(Right::Admin.lacking());
         }
-        self.engine().may_administer(caller, action)
+        self.engine().policies().require_admin(caller, action)
     }
 
     /// Whether the caller may use secrets and programs of the server's machine: only callers of the org `default`, if the configuration

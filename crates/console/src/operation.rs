@@ -127,7 +127,7 @@ impl Console {
         done: Result<T, Failure>,
     ) -> Result<T, Failure> {
         let record = operation.record(self, caller, done.as_ref().err());
-        match (self.engine().record_admin(record).await, done) {
+        match (self.engine().audit().record(record).await, done) {
             (Ok(()), done) => done,
             (Err(_), Err(failure)) => Err(failure),
             (Err(_), Ok(_)) => {

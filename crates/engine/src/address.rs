@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// What a person may paste instead of the base URL.
+/// Suffixes that people may paste after the base URL.
 const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 /// Why a text is not an agent's address.

@@ -1,101 +1,113 @@
-//! Somebody else's task, called off or answered by whoever may administer agents.
+//! Cancellation and answers for tasks of other callers, by administrators of agents.
 //!
-//! What is said goes on in the name of the task's own caller, with that caller's rights: stepping in lets nobody do what the caller
-//! could not do. Who stepped in is on record under their own name, and policy is asked about them too. What waits for approval is
-//! not answered here: whoever may approve decides about it.
+//! The message is sent in the name of the task's own caller, with that caller's rights: an administrator can do nothing here that the caller
+//! could not do. The administrator is in the audit log by name, and policy is asked about both. A task that waits for approval is
+//! not answered here: approvers decide about it.
+
+use std::sync::Arc;
 
 use rialto_model::{
     approval::ApprovalFilter,
     call::{Caller, Door, Target},
     failure::{Failure, Kind},
     message::Part,
+    store::Store,
     task::{Task, TaskHead},
 };
-use rialto_policy::{Action, AuthorizationRequest};
+use rialto_policy::Action;
 use serde_json::json;
 
 use crate::{
-    admin_record::AdminRecord,
-    call_handle::Running,
-    engine::{Engine, store_failure},
-    request::Request,
+    admin_record::{AdminRecord, AuditRecorder},
+    call_handle::CallHandle,
+    call_service::CallService,
+    policies::PolicyService,
+    request::CallRequest,
+    store_failure::store_failure,
+    task_service::TaskService,
 };
 
-// === impl Engine ===
+/// Operations on tasks of other callers.
+pub struct AdminOverride {
+    store: Arc<dyn Store>,
+    policies: Arc<PolicyService>,
+    tasks: Arc<TaskService>,
+    calls: Arc<CallService>,
+    audit: Arc<AuditRecorder>,
+}
 
-impl Engine {
-    /// Calls somebody's task off.
-    pub async fn cancel_for(&self, by: &Caller, id: &str) -> Result<Task, Failure> {
-        let (head, owner) = self.step_in(by, id).await?;
-        let target = self.worker(&owner, id).await?;
-        let policies = self.may(by, Action::Cancel, &target)?;
-        let task = self.cancel(&owner, id).await?;
-        self.put_step_on_record(by, &head, "cancel_task", &policies).await;
+// === impl AdminOverride ===
+
+impl AdminOverride {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        policies: Arc<PolicyService>,
+        tasks: Arc<TaskService>,
+        (calls, audit): (Arc<CallService>, Arc<AuditRecorder>),
+    ) -> Self {
+        Self { store, policies, tasks, calls, audit }
+    }
+
+    /// Cancels a task of another caller.
+    pub async fn cancel(&self, by: &Caller, id: &str) -> Result<Task, Failure> {
+        let (head, owner) = self.find_task(by, id).await?;
+        let target = self.tasks.target(&owner, id).await?;
+        let policies = self.policies.require(by, Action::Cancel, &target)?;
+        let task = self.tasks.cancel(&owner, id).await?;
+        self.audit_override(by, &head, "cancel_task", &policies).await;
         Ok(task)
     }
 
-    /// Says something in somebody's task: an answer to its question, most often.
-    pub async fn answer_for(&self, by: &Caller, id: &str, parts: Vec<Part>) -> Result<Running, Failure> {
-        let (head, owner) = self.step_in(by, id).await?;
+    /// Sends a message in a task of another caller: most often the answer to its question.
+    pub async fn answer(&self, by: &Caller, id: &str, parts: Vec<Part>) -> Result<CallHandle, Failure> {
+        let (head, owner) = self.find_task(by, id).await?;
         let waits = ApprovalFilter {
             task: Some(head.id.clone()),
             undecided: true,
             limit: 1,
             ..ApprovalFilter::default()
         };
-        if !self.inner().store.approvals(&waits).await.map_err(store_failure)?.is_empty() {
-            let message = format!("task {id} waits for approval: whoever may approve_call decides about it");
+        if !self.store.approvals(&waits).await.map_err(store_failure)?.is_empty() {
+            let message =
+                format!("task {id} waits for approval: a caller with approve_call decides about it");
             return Err(Failure::new(Kind::Conflict, message));
         }
-        let worker = self.worker(&owner, id).await?;
-        let policies = self.may(by, Action::Invoke, &worker)?;
-        // A workflow is told something as a whole, whatever skill began it.
+        let worker = self.tasks.target(&owner, id).await?;
+        let policies = self.policies.require(by, Action::Invoke, &worker)?;
+        // A workflow receives a message as a whole, whichever skill started it.
         let skill = worker.skill.filter(|_| !worker.agent.backing.begins_once());
         let target = Target { agent: worker.agent, skill };
-        let request =
-            Request { task: Some(id.to_owned()), ..Request::message(owner, Door::Http, target, parts) };
-        let running = self.call(request).await?;
-        self.put_step_on_record(by, &head, "answer_task", &policies).await;
+        let request = CallRequest {
+            task: Some(id.to_owned()),
+            ..CallRequest::message(owner, Door::Http, target, parts)
+        };
+        let running = self.calls.start(request).await?.into_handle()?;
+        self.audit_override(by, &head, "answer_task", &policies).await;
         Ok(running)
     }
 
-    /// The task, and whose it is.
-    async fn step_in(&self, by: &Caller, id: &str) -> Result<(TaskHead, Caller), Failure> {
-        self.sync().await?;
-        self.may_administer(by, Action::AdminAgents)?;
-        let head = self.inner().store.task(&by.scope, id).await.map_err(store_failure)?;
+    /// Finds a task and its caller, if policy permits administration to `by`.
+    async fn find_task(&self, by: &Caller, id: &str) -> Result<(TaskHead, Caller), Failure> {
+        self.policies.sync().await?;
+        self.policies.require_admin(by, Action::AdminAgents)?;
+        let head = self.store.task(&by.scope, id).await.map_err(store_failure)?;
         let head = head.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\"")))?;
-        let owner = self.caller_of(&head);
+        let owner = self.tasks.caller_of(&head);
         Ok((head, owner))
     }
 
-    /// The policies that let somebody do this themselves.
-    fn may(&self, by: &Caller, action: Action, target: &Target) -> Result<Vec<String>, Failure> {
-        let row = self.inner().caller_agent(by);
-        let question = AuthorizationRequest::for_target(by, action, target).with_caller_agent(row.as_deref());
-        let policy = self.policy();
-        policy.require(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
-        Ok(policy.decide(&question).policies.to_vec())
-    }
-
-    async fn put_step_on_record(
-        &self,
-        by: &Caller,
-        head: &TaskHead,
-        word: &'static str,
-        policies: &[String],
-    ) {
+    async fn audit_override(&self, by: &Caller, head: &TaskHead, word: &'static str, policies: &[String]) {
         let facts = json!({ "task": head.id, "of": head.caller });
         let record = AdminRecord {
             org: head.scope.org.clone(),
-            agent: self.registry().get(&head.agent),
+            agent: self.policies.registry.get(&head.agent),
             task: Some(head.id.clone()),
             before: json!({ "state": head.state }),
             facts: facts.as_object().cloned().unwrap_or_default(),
             policies: policies.to_vec(),
             ..AdminRecord::new(word, by, head.id.as_str())
         };
-        if let Err(failure) = self.record_admin(record).await {
+        if let Err(failure) = self.audit.record(record).await {
             tracing::error!("{word} of {} is not in the audit trail: {failure}", head.id);
         }
     }

@@ -12,13 +12,15 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{OrgId, TaskId, TokenId},
     json::Json,
-    verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
+    verb::{Hook, Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    engine::{Engine, store_failure},
+    bus::Bus,
+    journal::TaskJournal,
     redact::{redact, redact_text},
+    store_failure::store_failure,
 };
 
 /// A state that is longer than this, in bytes of JSON, is recorded by its length.
@@ -54,6 +56,12 @@ pub struct AdminRecord {
     pub policies: Vec<String>,
     /// Why it failed or was refused; nothing where it was done.
     pub failure: Option<Failure>,
+}
+
+/// Recorder of administrative operations in the audit log, and the place to subscribe to audit events.
+pub struct AuditRecorder {
+    journal: TaskJournal,
+    bus: Arc<Bus>,
 }
 
 // === impl AdminRecord ===
@@ -114,13 +122,22 @@ impl AdminRecord {
     }
 }
 
-// === impl Engine ===
+// === impl AuditRecorder ===
 
-impl Engine {
-    /// Writes an administrative operation to the audit trail, and then tells the subscribers of it.
-    pub async fn record_admin(&self, record: AdminRecord) -> Result<(), Failure> {
-        let journal = &self.inner().journal;
-        journal.put(record.into_event(journal.now())).await.map_err(store_failure)
+impl AuditRecorder {
+    pub(crate) const fn new(journal: TaskJournal, bus: Arc<Bus>) -> Self {
+        Self { journal, bus }
+    }
+
+    /// Writes an administrative operation to the audit log, and then publishes it to the subscribers.
+    pub async fn record(&self, record: AdminRecord) -> Result<(), Failure> {
+        let event = record.into_event(self.journal.now());
+        self.journal.put(event).await.map_err(store_failure)
+    }
+
+    /// Adds a hook that receives every audit event from now on.
+    pub fn subscribe(&self, hook: Arc<dyn Hook>) {
+        self.bus.subscribe(hook);
     }
 }
 

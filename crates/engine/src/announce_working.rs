@@ -1,8 +1,7 @@
-//! Says that work has begun, for those who do it and never say so themselves.
+//! Progress notice for backends that report nothing before their result.
 //!
-//! A tool or a function says nothing before its result. Whoever watches its task would see it wait to be begun until it is
-//! over. So after a moment without news a task is told to be worked on; what is done before that moment has passed costs
-//! nothing more, and is told as it is.
+//! A tool or a function sends nothing before its result, so its task would stay `submitted` until its end. After a short delay
+//! without an event the task is reported as working; work that ends before the delay costs nothing more.
 
 use std::{
     pin::Pin,
@@ -14,30 +13,30 @@ use futures::{Stream, StreamExt, stream::BoxStream};
 use rialto_model::event::{Aside, Event};
 use tokio::time::{Sleep, sleep};
 
-/// How long nothing is said of a task before it is told to be worked on.
-const MOMENT: Duration = Duration::from_millis(50);
+/// Time without an event after which a task is reported as working.
+const NOTICE_DELAY: Duration = Duration::from_millis(50);
 
-/// What happens, with a word that work has begun when it takes longer than a moment.
+/// Events of a backend, with a notice if the first one takes longer than the delay.
 struct WithWorkingNotice {
     events: BoxStream<'static, Event>,
-    moment: NoticeState,
+    notice: NoticeState,
 }
 
 enum NoticeState {
-    /// It has not begun.
-    Ahead,
-    /// It goes on.
-    Now(Pin<Box<Sleep>>),
-    /// There was news, or the word was said.
-    Over,
+    /// Nothing was polled yet.
+    Pending,
+    /// The delay runs.
+    Waiting(Pin<Box<Sleep>>),
+    /// An event or the notice was sent.
+    Done,
 }
 
-/// The same events, with a word that work has begun when the first takes longer than a moment.
-pub fn announced(events: BoxStream<'static, Event>) -> BoxStream<'static, Event> {
-    WithWorkingNotice { events, moment: NoticeState::Ahead }.boxed()
+/// Adds a notice that work has begun if the first event takes longer than the delay.
+pub fn with_working_notice(events: BoxStream<'static, Event>) -> BoxStream<'static, Event> {
+    WithWorkingNotice { events, notice: NoticeState::Pending }.boxed()
 }
 
-// === impl Announced ===
+// === impl WithWorkingNotice ===
 
 impl Stream for WithWorkingNotice {
     type Item = Event;
@@ -45,17 +44,17 @@ impl Stream for WithWorkingNotice {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
         let this = &mut *self;
         if let Poll::Ready(event) = this.events.as_mut().poll_next(context) {
-            this.moment = NoticeState::Over;
+            this.notice = NoticeState::Done;
             return Poll::Ready(event);
         }
-        if matches!(this.moment, NoticeState::Ahead) {
-            this.moment = NoticeState::Now(Box::pin(sleep(MOMENT)));
+        if matches!(this.notice, NoticeState::Pending) {
+            this.notice = NoticeState::Waiting(Box::pin(sleep(NOTICE_DELAY)));
         }
-        let NoticeState::Now(moment) = &mut this.moment else { return Poll::Pending };
-        if moment.as_mut().poll(context).is_pending() {
+        let NoticeState::Waiting(notice) = &mut this.notice else { return Poll::Pending };
+        if notice.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        this.moment = NoticeState::Over;
+        this.notice = NoticeState::Done;
         Poll::Ready(Some(Event::Progress { working: true, message: None, aside: Aside::default() }))
     }
 }
@@ -70,24 +69,24 @@ mod tests {
         Event::Finished { message: None, aside: Aside::default() }
     }
 
-    async fn told_after(wait: Duration) -> Vec<&'static str> {
+    async fn events_after(wait: Duration) -> Vec<&'static str> {
         let events = stream::once(async move {
             sleep(wait).await;
             finished()
         });
-        announced(events.boxed()).map(|event| event.name()).collect().await
+        with_working_notice(events.boxed()).map(|event| event.name()).collect().await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_takes_longer_than_a_moment_is_told_to_be_worked_on() {
-        assert_eq!(told_after(Duration::from_millis(60)).await, ["progress", "finished"]);
-        assert_eq!(told_after(Duration::from_secs(60)).await, ["progress", "finished"]);
+    async fn a_task_without_an_event_for_a_while_is_reported_as_working() {
+        assert_eq!(events_after(Duration::from_millis(60)).await, ["progress", "finished"]);
+        assert_eq!(events_after(Duration::from_secs(60)).await, ["progress", "finished"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_done_in_a_moment_is_told_as_it_is() {
-        assert_eq!(told_after(Duration::from_millis(40)).await, ["finished"]);
-        let at_once: Vec<_> = announced(stream::iter([finished()]).boxed()).collect().await;
+    async fn work_that_ends_at_once_gets_no_notice() {
+        assert_eq!(events_after(Duration::from_millis(40)).await, ["finished"]);
+        let at_once: Vec<_> = with_working_notice(stream::iter([finished()]).boxed()).collect().await;
         assert_eq!(at_once, [finished()]);
     }
 }

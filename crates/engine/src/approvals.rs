@@ -1,11 +1,11 @@
-//! Calls that wait until somebody has approved them.
+//! Calls that wait for approval.
 //!
-//! A policy, or a tool that says of itself that it destroys, can ask for that. Then the task is written down as any other and
-//! waits in `input-required`; what was said to it is sealed away, because the journal keeps no secrets. A row of the store is
-//! the question, and its answer is written there once, whoever gives it: the caller in the same task, somebody at the command
-//! line or over the network, or the clock. Whoever sees the answer first goes on; the task's version lets one of them.
+//! A policy can require approval, or the configuration for tools that describe themselves as destructive. Then the task is stored like any other
+//! and waits in `input-required`; the message is sealed, because the journal keeps no secrets. A row of the store is the approval request, and
+//! the decision is written there once: by the caller in the same task, at the command line, over the network, or by expiry. The first process
+//! that notices it resumes the task; the task's version lets only one do that.
 //!
-//! Peers use the same for what they want to do in the middle of their work ([`Engine::hold_for_approval`]).
+//! Backends use it too, for what they want to do in the middle of their work ([`ApprovalService::request`]).
 
 pub mod config;
 mod decide;
@@ -31,46 +31,54 @@ pub use self::{
     config::{Config, Destructive},
     decide::Decider,
     question::Verdict,
-    sealed_calls::{Safe, SafeError},
+    sealed_calls::{SealedCallError, SealedCallStore},
 };
 
 use self::sealed_calls::MemorySealedCalls;
+use crate::{
+    admin_record::AuditRecorder, call_runner::CallRunner, node::NodeService, task_service::TaskService,
+    token_validity::TokenChecker,
+};
 
-/// What a peer wants to do and must ask about first.
+/// Approval that a backend needs before it does something.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    /// Where it belongs.
+pub struct ApprovalRequest {
+    /// Org and project.
     pub scope: Scope,
     /// The task that waits.
     pub task: TaskId,
-    /// Whose task that is.
+    /// The caller of that task.
     pub caller: Caller,
-    /// Who does its work.
+    /// The agent that works on it.
     pub agent: AgentId,
-    /// What is to be done.
+    /// The tool that is to be used.
     pub tool: String,
-    /// With which arguments. Secrets in them are masked before anybody sees them.
+    /// Arguments of the tool. Secrets in them are masked.
     pub args: Json,
-    /// Who is to decide; where nobody is named, the caller itself may.
+    /// Approvers; without any, the caller itself may decide.
     pub by: Vec<String>,
-    /// What asks for it.
+    /// Policies that require it.
     pub policies: Vec<String>,
-    /// How long it waits, if not as long as everything else.
+    /// Time until it is denied, if not the default.
     pub patience: Option<Duration>,
 }
 
-/// Where calls wait.
-#[derive(Default)]
-pub(crate) struct PendingApprovals {
-    safe: OnceLock<Arc<dyn Safe>>,
-    /// For those who have no safe: what waits is lost with the process.
+/// Calls that wait for approval: requests, decisions and resumption.
+pub struct ApprovalService {
+    runner: Arc<CallRunner>,
+    tasks: Arc<TaskService>,
+    tokens: Arc<TokenChecker>,
+    nodes: Arc<NodeService>,
+    audit: Arc<AuditRecorder>,
+    sealed_calls: OnceLock<Arc<dyn SealedCallStore>>,
+    /// Used without another store of sealed calls: what waits is lost with the process.
     memory: Arc<MemorySealedCalls>,
 }
 
-// === impl Wish ===
+// === impl ApprovalRequest ===
 
-impl Wish {
-    /// What somebody who executes a call wants to do for it.
+impl ApprovalRequest {
+    /// Approval request of the backend of a call.
     pub fn of(call: &Call, tool: impl Into<String>, args: Json) -> Self {
         Self {
             scope: call.caller.scope.clone(),
@@ -86,21 +94,34 @@ impl Wish {
     }
 }
 
-// === impl Desk ===
+// === impl ApprovalService ===
 
-impl PendingApprovals {
-    /// Where what waits is kept.
-    pub(crate) fn safe(&self) -> Arc<dyn Safe> {
-        self.safe.get().map_or_else(|| Arc::clone(&self.memory) as Arc<dyn Safe>, Arc::clone)
+impl ApprovalService {
+    pub(crate) fn new(
+        runner: Arc<CallRunner>,
+        tasks: Arc<TaskService>,
+        tokens: Arc<TokenChecker>,
+        nodes: Arc<NodeService>,
+        audit: Arc<AuditRecorder>,
+    ) -> Self {
+        let (sealed_calls, memory) = (OnceLock::new(), Arc::default());
+        Self { runner, tasks, tokens, nodes, audit, sealed_calls, memory }
     }
 
-    /// Has it kept there from now on; the first one counts.
-    pub(crate) fn keep_in(&self, safe: Arc<dyn Safe>) {
-        let _ = self.safe.set(safe);
+    /// The store of sealed calls.
+    fn sealed_calls(&self) -> Arc<dyn SealedCallStore> {
+        self.sealed_calls
+            .get()
+            .map_or_else(|| Arc::clone(&self.memory) as Arc<dyn SealedCallStore>, Arc::clone)
+    }
+
+    /// Sets the store of sealed calls; the first one counts.
+    pub fn set_sealed_calls(&self, sealed_calls: Arc<dyn SealedCallStore>) {
+        let _ = self.sealed_calls.set(sealed_calls);
     }
 }
 
-/// The one of that name.
-fn one(id: &ApprovalId) -> ApprovalFilter {
+/// Filter for one approval.
+fn with_id(id: &ApprovalId) -> ApprovalFilter {
     ApprovalFilter { id: Some(id.clone()), limit: 1, ..ApprovalFilter::default() }
 }

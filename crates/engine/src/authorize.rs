@@ -1,4 +1,4 @@
-//! Who may do what: whatever policy is asked about a caller is asked here, with the caller's own live row.
+//! Authorization: every question to policy about a caller is asked here, with the caller's own live row.
 
 use std::sync::Arc;
 
@@ -6,136 +6,154 @@ use rialto_model::{
     agent::Agent,
     call::{Call, Caller, CallerKind, Target},
     failure::{Failure, Kind},
-    ids::{AgentId, Runner},
+    ids::AgentId,
     verb::VerbEvent,
 };
-use rialto_policy::{
-    Action, Authorizable, Authorization, AuthorizationRequest, Denied, Permitted, PolicyDecision,
-};
+use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Question};
 
 use crate::{
-    engine::{Engine, EngineInner, verb_of},
-    journal::AuditSpan,
+    call_service::CallService,
+    journal::{AuditSpan, audit_verb},
+    policies::PolicyService,
     redact::kept_args,
 };
 
 /// A call that may leave, now or once it is approved.
 pub(crate) struct AuthorizedCall {
-    pub(crate) call: Authorization<Call>,
-    pub(crate) announcement: AuditSpan,
+    pub(crate) call: Leave<Call>,
+    pub(crate) span: AuditSpan,
     pub(crate) pre: VerbEvent,
 }
 
-// === impl Engine ===
+// === impl PolicyService ===
 
-impl Engine {
-    /// Whether a caller may see a skill in a list.
+impl PolicyService {
+    /// True if a caller may see a skill in a list.
     pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
-        let row = self.inner().caller_agent(caller);
-        self.inner()
-            .policies
-            .load()
-            .decide(
-                &AuthorizationRequest::for_target(caller, Action::Discover, target)
-                    .with_caller_agent(row.as_deref()),
-            )
-            .allowed
+        self.decide(caller, Action::Discover, target).allowed
     }
 
-    /// Whether policy lets a caller administer something, as things stand. What is done, and not only shown, wants a
-    /// [`Engine::sync`] before.
-    pub fn may_administer(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
-        let row = self.inner().caller_agent(caller);
-        let question = AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref());
-        let allowed = self.policy().require(&question);
+    /// True if a caller may call a target without approval.
+    pub(crate) fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
+        self.decide(caller, Action::Invoke, target).allowed
+    }
+
+    /// True if policy permits a call, now or once it is approved.
+    pub(crate) fn may_permit(&self, call: &Call) -> bool {
+        let decision = self.decide(&call.caller, Action::Invoke, &call.target);
+        decision.allowed || !decision.approvers.is_empty()
+    }
+
+    /// Refuses an administrative action that policy does not permit the caller. An operation that changes anything calls
+    /// [`PolicyService::sync`] before.
+    pub fn require_admin(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
+        let row = self.caller_agent(caller);
+        let allowed = self.load().allow(&Question::admin(caller, action).by(row.as_deref()));
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
     }
 
-    /// Guards, authorizes, announces, checks the arguments. A call that is refused here has left no packet.
-    pub(crate) async fn permit(&self, call: Call) -> Result<AuthorizedCall, Failure> {
-        let call = match self.guard_of(&call) {
-            Some(screen) => Box::pin(self.guard_call(screen, call)).await?,
+    /// Refuses an action that policy does not permit the caller; returns the policies that permit it.
+    pub(crate) fn require(
+        &self,
+        by: &Caller,
+        action: Action,
+        target: &Target,
+    ) -> Result<Vec<String>, Failure> {
+        let row = self.caller_agent(by);
+        let question = Question::about(by, action, target).by(row.as_deref());
+        let policy = self.active();
+        policy.allow(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        Ok(policy.decide(&question).policies.to_vec())
+    }
+
+    /// Asks policy, with the live row of a caller that is itself a registered agent.
+    pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.question().caller);
+        self.load().check_as(deed, row.as_deref())
+    }
+
+    /// Asks policy about something that a person has approved.
+    pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.question().caller);
+        self.load().check_approved(deed, row.as_deref())
+    }
+
+    /// Asks policy about a call: permitted, permitted once it is approved, or denied.
+    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
+        let row = self.caller_agent(&call.caller);
+        self.load().check_or_hold(call, row.as_deref())
+    }
+
+    fn decide(&self, caller: &Caller, action: Action, target: &Target) -> Arc<Decision> {
+        let row = self.caller_agent(caller);
+        self.load().decide(&Question::about(caller, action, target).by(row.as_deref()))
+    }
+
+    fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
+        match caller.kind {
+            CallerKind::User | CallerKind::Session => None,
+            CallerKind::Agent => self.registry.get(&AgentId::from(caller.id.as_str())),
+        }
+    }
+}
+
+// === impl CallService ===
+
+impl CallService {
+    /// Checks guardrails, policy and the arguments of a call, and publishes its pre-verb event. Nothing of a refused call has left this
+    /// process.
+    pub(crate) async fn authorize(&self, call: Call) -> Result<AuthorizedCall, Failure> {
+        let call = match self.guardrails.find_checker(&call) {
+            Some(checker) => Box::pin(self.guardrails.check_call(checker, call)).await?,
             None => call,
         };
         let args = call.args();
         let (verb, cost) =
-            (verb_of(&call, kept_args(&args, self.inner().config.max_kept_args_bytes)), call.target.cost());
+            (audit_verb(&call, kept_args(&args, self.runner.config.max_kept_args_bytes)), call.target.cost());
         let mut verdict = self.check_or_hold(call);
-        if let Ok(Authorization::NeedsApproval(call, _)) = &verdict
+        if let Ok(Leave::OnceApproved(call, _)) = &verdict
             && call.continues.task_id.is_some()
-            && Box::pin(self.was_approved(&call.task)).await?
+            && Box::pin(self.approvals.was_approved(&call.task)).await?
         {
-            // Whoever was approved once is not asked again in the same task.
-            verdict = self.inner().check_approved(call.clone()).map(Authorization::Allow);
+            // A task that was approved once needs no other approval.
+            verdict = self.runner.policies.check_approved(call.clone()).map(Leave::Now);
         }
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
             (Ok(call), _) => Ok(call.by()),
             (Err(_), reason) => Err(reason.as_deref().unwrap_or_default()),
         };
-        let (mut announcement, pre) = self.inner().journal.announce(verb, cost, decided);
+        let (mut span, pre) = self.runner.journal.announce(verb, cost, decided);
         let refused = match verdict {
             // An answer to a question is not what the skill was called with.
             Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
-                return Ok(AuthorizedCall { call, announcement, pre });
+                return Ok(AuthorizedCall { call, span, pre });
             }
-            Ok(call) if !pre.context.denied => {
-                match self.inner().schemas.check(&call.get().target, &args).await {
-                    Ok(()) => return Ok(AuthorizedCall { call, announcement, pre }),
-                    Err(invalid) => invalid,
-                }
-            }
+            Ok(call) if !pre.context.denied => match self.schemas.check(&call.get().target, &args).await {
+                Ok(()) => return Ok(AuthorizedCall { call, span, pre }),
+                Err(invalid) => invalid,
+            },
             _ => {
                 let reason =
                     pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());
                 Failure::new(Kind::Denied, reason)
             }
         };
-        self.inner().journal.close(&mut announcement, Some(pre), &refused).await;
+        self.runner.journal.close(&mut span, Some(pre), &refused).await;
         Err(refused)
     }
 
-    /// Asks policy about a call, and whether it must wait.
-    fn check_or_hold(&self, call: Call) -> Result<Authorization<Call>, Denied> {
-        let row = self.inner().caller_agent(&call.caller);
-        match self.inner().policies.load().authorize_or_hold(call, row.as_deref())? {
-            Authorization::Allow(call)
+    /// Asks policy about a call, and the configuration if it must wait for approval.
+    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
+        match self.runner.policies.check_or_hold(call)? {
+            Leave::Now(call)
                 if call.get().continues.task_id.is_none()
-                    && self.inner().config.approvals.asks(&call.get().target) =>
+                    && self.runner.config.approvals.asks(&call.get().target) =>
             {
-                let decision =
-                    PolicyDecision { policies: Arc::clone(call.by()), ..PolicyDecision::default() };
-                Ok(Authorization::NeedsApproval(call.into_inner(), Arc::new(decision)))
+                let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
+                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
             }
-            leave => Ok(leave),
-        }
-    }
-}
-
-// === impl Inner ===
-
-impl EngineInner {
-    /// Asks policy, with the live row of a caller that is itself a registered agent.
-    pub(crate) fn check<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.policy_request().caller);
-        self.policies.load().authorize_as(deed, row.as_deref())
-    }
-
-    /// The same for something that somebody has approved.
-    pub(crate) fn check_approved<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.policy_request().caller);
-        self.policies.load().authorize_approved(deed, row.as_deref())
-    }
-
-    /// The number of this process, if it keeps watch.
-    pub(crate) fn runner_here(&self) -> Runner {
-        self.attendance.runner()
-    }
-
-    pub(crate) fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
-        match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => self.registry.get(&AgentId::from(caller.id.as_str())),
+            verdict => Ok(verdict),
         }
     }
 }

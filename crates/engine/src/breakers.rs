@@ -48,7 +48,7 @@ pub(crate) struct Breakers {
     states: Mutex<FastMap<AgentId, AgentBreaker>>,
     /// Number of `states`, so that a call to an agent that answers takes no lock while nothing fails.
     tracked: AtomicUsize,
-    /// How often the breaker of each agent has opened in this process.
+    /// Number of openings of each agent's breaker in this process.
     opened: Mutex<FastMap<AgentId, u64>>,
     sharing: OpeningExchange,
 }
@@ -58,7 +58,7 @@ struct AgentBreaker {
     breaker: Breaker,
     /// Message of the last failure, for callers that are refused because of it.
     reason: String,
-    /// Whether another process has opened it.
+    /// Set if another process has opened it.
     is_others: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct BreakerStatus {
     pub until: Option<Timestamp>,
     /// Failed calls in the present time window, while it is closed.
     pub recent_failures: u32,
-    /// How often it has opened in this process.
+    /// Number of openings in this process.
     pub opened: u64,
     /// Message of the last failure.
     pub reason: Option<String>,

@@ -1,4 +1,4 @@
-//! The verb bus: subscribers hear of every invocation, before and after.
+//! Audit event bus: hooks receive an event before and after every call.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::verb::{Hook, VerbEvent};
 
-/// Tells subscribers, in the order they subscribed.
+/// Bus that calls the hooks in the order they subscribed.
 #[derive(Default)]
-pub struct Bus {
+pub(crate) struct Bus {
     hooks: ArcSwap<Vec<Arc<dyn Hook>>>,
 }
 
-/// A subscriber that remembers what it heard, for tests and for people who look.
+/// Hook that records the events it receives, for tests.
 #[derive(Clone, Default)]
-pub struct Overheard(Arc<Mutex<Vec<VerbEvent>>>);
+pub struct RecordingHook(Arc<Mutex<Vec<VerbEvent>>>);
 
 // === impl Bus ===
 
 impl Bus {
-    /// From now on `hook` hears every event.
-    pub fn subscribe(&self, hook: Arc<dyn Hook>) {
+    /// Adds a hook that receives every event from now on.
+    pub(crate) fn subscribe(&self, hook: Arc<dyn Hook>) {
         let with = |hooks: &Arc<Vec<Arc<dyn Hook>>>| hooks.iter().chain([&hook]).cloned().collect::<Vec<_>>();
         self.hooks.rcu(with);
         drop(hook);
     }
 
-    /// Tells everybody. What they decide stands in the event afterwards.
+    /// Passes an event to the hooks; they may deny it.
     pub(crate) fn emit(&self, event: &mut VerbEvent) {
         for hook in self.hooks.load().iter() {
             hook.hear(event);
@@ -40,16 +40,16 @@ impl std::fmt::Debug for Bus {
     }
 }
 
-// === impl Overheard ===
+// === impl RecordingHook ===
 
-impl Overheard {
-    /// What was said so far.
+impl RecordingHook {
+    /// The events received so far.
     pub fn events(&self) -> Vec<VerbEvent> {
         self.0.lock().clone()
     }
 }
 
-impl Hook for Overheard {
+impl Hook for RecordingHook {
     fn hear(&self, event: &mut VerbEvent) {
         self.0.lock().push(event.clone());
     }

@@ -1,9 +1,9 @@
-//! A call under way, as whoever started it sees it.
+//! Handle of a call in progress, for the code that started it.
 //!
-//! Most calls are answered at once, so whoever waits for a call also drives it: no task, no channel, no other thread.
-//! With the first thing there is to tell before the end, the call moves into a task of its own, because from then on
-//! it must not depend on how fast it is listened to. It moves there too when nobody waits any more (the wall clock
-//! runs out, the client hangs up): the call goes on, and what it brings can be fetched later.
+//! Most calls end at once, so the code that waits for a call also drives it: no task, no channel, no other thread.
+//! With the first update before the end, the call moves into a background task, because from then on
+//! it must not depend on how fast its updates are read. It moves there too when nobody waits any more (the timeout ends,
+//! the client hangs up): the call continues, and its result can be fetched later.
 
 use std::{fmt, future, mem, time::Duration};
 
@@ -27,141 +27,151 @@ use crate::{
     routing::{AttemptEnd, DispatchAttempt},
 };
 
-/// Progress that nobody collects is dropped beyond this; the result never is.
-const UNCOLLECTED: usize = 64;
+/// Maximum number of events that wait for a reader. Further progress is dropped; the result never is.
+const MAX_PENDING_UPDATES: usize = 64;
 
-/// A call under way. It leaves when it is first waited for, or let go of.
-pub struct Running {
+/// A call in progress. It leaves when its handle is first waited for, or dropped.
+pub struct CallHandle {
     task: TaskId,
-    /// The task as it was when the call began, for those who want to see it.
-    begun: Option<Box<Task>>,
+    /// The task as it was stored before the call left, if the request wanted it.
+    initial_task: Option<Box<Task>>,
     drive: DriveMode,
-    /// Sees to what comes after it, if somebody was chosen to do it.
-    routed: Option<Box<DispatchAttempt>>,
-    /// The choice that it came from.
+    /// Calls the next agent after a failure, if the call was dispatched.
+    attempt: Option<Box<DispatchAttempt>>,
+    /// The dispatch decision of the call.
     dispatch: Option<DispatchId>,
     cancel: CancellationToken,
-    /// Where it goes on when it is let go of, which may happen outside of any runtime.
+    /// Runtime of the background task: the handle may be dropped outside of any runtime.
     runtime: Handle,
     heartbeat: Duration,
-    next_beat: Instant,
-    /// Ends when nobody waits any more.
+    next_heartbeat: Instant,
+    /// Tells the backend when nobody waits any more.
     presence: CallerPresence,
 }
 
-/// What there is to tell while waiting.
+/// Update of a call in progress.
 #[derive(Debug)]
-pub enum Step {
-    /// Something happened.
+pub enum CallUpdate {
+    /// An event of the task.
     Event(Box<Event>),
-    /// Nothing happened for a while, but it still runs.
+    /// No event for a while; the call is still in progress.
     Heartbeat,
-    /// It ended, or waits for the caller.
+    /// The task ended, or waits for the caller.
     Done(Box<Task>),
-    /// It failed; or it takes too long to wait for, and its task id is in the data.
+    /// The call failed, or its timeout ended; then the task id is in the data.
     Failed(Failure),
 }
 
-/// Who sees to it that a call goes on.
+/// Driver of a call.
 enum DriveMode {
-    /// Whoever waits: nothing has been told yet. It lives here and not in the waiting, which may be given up and begun
-    /// again.
+    /// The code that waits: there was no update yet. The future is kept here, so that waiting can be interrupted and started again.
     Inline(BoxFuture<'static, RunUpdate>),
-    /// A task of its own.
+    /// A background task.
     Background(UpdateReceiver),
-    /// It has ended, and it is seen to whether somebody else goes on. Like the first, it lives here and not in the waiting.
-    Settling(BoxFuture<'static, AttemptEnd>),
-    /// Nobody who is waited for: the end has been told.
-    Over,
+    /// The code that waits: the call of a dispatch has ended, and the next agent may be called.
+    Failover(BoxFuture<'static, AttemptEnd>),
+    /// None: the end was returned.
+    Ended,
 }
 
-/// What is heard from a call in the background.
+/// Receiver of the updates of a call in the background.
 struct UpdateReceiver {
     updates: mpsc::Receiver<Event>,
     end: oneshot::Receiver<RunEnd>,
 }
 
-/// The side of [`UpdateReceiver`] that tells.
+/// Sender of the updates to an [`UpdateReceiver`].
 struct UpdateSender {
     updates: mpsc::Sender<Event>,
     end: Option<oneshot::Sender<RunEnd>>,
 }
 
-// === impl Running ===
+// === impl CallHandle ===
 
-impl Running {
-    pub(crate) fn of(run: Box<CallRun>, begun: Option<Box<Task>>) -> Self {
+impl CallHandle {
+    pub(crate) fn new(run: Box<CallRun>) -> Self {
         let heartbeat = run.heartbeat();
-        let next_beat = Instant::now() + heartbeat;
+        let next_heartbeat = Instant::now() + heartbeat;
         Self {
             task: run.id().clone(),
-            begun,
-            routed: None,
+            initial_task: None,
+            attempt: None,
             dispatch: None,
-            cancel: run.canceller(),
-            drive: DriveMode::Inline(run.news(Some(next_beat)).boxed()),
+            cancel: run.cancel_token(),
+            drive: DriveMode::Inline(run.next(Some(next_heartbeat)).boxed()),
             runtime: Handle::current(),
             heartbeat,
-            next_beat,
+            next_heartbeat,
             presence: CallerPresence::default(),
         }
     }
 
-    /// The same call, whose backend hears when nobody waits for it any more.
-    pub(crate) fn attended(mut self, presence: CallerPresence) -> Self {
+    /// Sets the presence of the caller: the backend learns from it when nobody waits any more.
+    pub(crate) fn with_presence(mut self, presence: CallerPresence) -> Self {
         self.presence = presence;
         self
     }
 
-    /// The same call, of which somebody hears when it has ended.
-    pub(crate) fn routed(mut self, routed: Box<DispatchAttempt>) -> Self {
-        (self.dispatch, self.routed) = (Some(routed.id().clone()), Some(routed));
+    /// Adds the task as it was stored before the call left.
+    pub(crate) fn with_initial_task(mut self, task: Option<Box<Task>>) -> Self {
+        self.initial_task = task;
         self
     }
 
-    /// The choice that it came from, if somebody was chosen to do it.
+    /// Adds the dispatch that the call is an attempt of.
+    pub(crate) fn with_attempt(mut self, attempt: Box<DispatchAttempt>) -> Self {
+        (self.dispatch, self.attempt) = (Some(attempt.id().clone()), Some(attempt));
+        self
+    }
+
+    /// The dispatch decision of the call, if it was dispatched.
     pub const fn dispatch(&self) -> Option<&DispatchId> {
         self.dispatch.as_ref()
     }
 
-    /// Our name for the task. It is another one when another agent has gone on with the work.
+    /// Our id of the task. It changes when a dispatch calls another agent.
     pub const fn task(&self) -> &TaskId {
         &self.task
     }
 
-    /// The task as it was written down before the call left, if somebody wants to see it.
-    pub(crate) fn as_begun(&mut self) -> Option<Box<Task>> {
-        self.begun.take()
+    /// The task as it was stored before the call left, if the request wanted it.
+    pub fn initial_task(&self) -> Option<&Task> {
+        self.initial_task.as_deref()
     }
 
-    /// Waits for the next thing to tell. After `Done` or `Failed` there is nothing more.
+    /// Takes the task as it was stored before the call left, if the request wanted it.
+    pub fn take_initial_task(&mut self) -> Option<Box<Task>> {
+        self.initial_task.take()
+    }
+
+    /// Waits for the next update. After `Done` or `Failed` there is none.
     ///
-    /// The waiting can be given up and begun again: nothing is lost.
-    pub async fn next(&mut self) -> Step {
+    /// Waiting can be interrupted and started again: no update is lost.
+    pub async fn next(&mut self) -> CallUpdate {
         loop {
             let end = match &mut self.drive {
                 DriveMode::Inline(first) => match first.await {
                     RunUpdate::End(end) => end,
-                    news => {
-                        self.go_on(future::ready(news));
+                    update => {
+                        self.run_in_background(future::ready(update));
                         continue;
                     }
                 },
-                DriveMode::Settling(after) => match after.await {
+                DriveMode::Failover(after) => match after.await {
                     AttemptEnd::End(end) => end,
                     AttemptEnd::Next(next) => {
                         self.become_next(*next);
                         continue;
                     }
                 },
-                DriveMode::Background(_) | DriveMode::Over => match self.listen().await {
+                DriveMode::Background(_) | DriveMode::Ended => match self.receive().await {
                     Ok(step) => return step,
                     Err(end) => end,
                 },
             };
-            match self.routed.take() {
-                None => return self.over(end),
-                Some(routed) => self.drive = DriveMode::Settling(routed.after(end).boxed()),
+            match self.attempt.take() {
+                None => return self.end(end),
+                Some(attempt) => self.drive = DriveMode::Failover(attempt.on_end(end).boxed()),
             }
         }
     }
@@ -170,98 +180,98 @@ impl Running {
     pub async fn finish(mut self) -> Result<Task, Failure> {
         loop {
             match self.next().await {
-                Step::Event(_) | Step::Heartbeat => {}
-                Step::Done(task) => return Ok(*task),
-                Step::Failed(failure) => return Err(failure),
+                CallUpdate::Event(_) | CallUpdate::Heartbeat => {}
+                CallUpdate::Done(task) => return Ok(*task),
+                CallUpdate::Failed(failure) => return Err(failure),
             }
         }
     }
 
-    /// Calls it off: the agent is told, as soon as we know what it calls the task.
+    /// Cancels the call: the agent is asked to cancel its task, as soon as it has named it.
     pub fn cancel(&mut self) {
         self.cancel.cancel();
         if matches!(self.drive, DriveMode::Inline(_)) {
-            self.let_go();
+            self.detach();
         }
     }
 
-    /// Goes on as another call, of another agent.
+    /// Becomes the call of another agent.
     fn become_next(&mut self, mut next: Self) {
         if self.cancel.is_cancelled() {
             next.cancel();
         }
-        self.drive = DriveMode::Over;
+        self.drive = DriveMode::Ended;
         *self = next;
     }
 
-    /// Waits for what the background tells, or for its end.
-    async fn listen(&mut self) -> Result<Step, RunEnd> {
-        let DriveMode::Background(ears) = &mut self.drive else {
-            let told = Failure::new(Kind::Internal, "the call is over, and its end was told");
-            return Ok(Step::Failed(told));
+    /// Waits for an update of the background task, or for its end.
+    async fn receive(&mut self) -> Result<CallUpdate, RunEnd> {
+        let DriveMode::Background(receiver) = &mut self.drive else {
+            let failure = Failure::new(Kind::Internal, "the call has ended, and its end was returned");
+            return Ok(CallUpdate::Failed(failure));
         };
         let end = tokio::select! {
             biased;
-            Some(event) = ears.updates.recv() => {
-                self.next_beat = Instant::now() + self.heartbeat;
-                return Ok(Step::Event(Box::new(event)));
+            Some(event) = receiver.updates.recv() => {
+                self.next_heartbeat = Instant::now() + self.heartbeat;
+                return Ok(CallUpdate::Event(Box::new(event)));
             }
-            end = &mut ears.end => end.unwrap_or_else(|_| Err(lost())),
-            () = sleep_until(self.next_beat) => {
-                self.next_beat = Instant::now() + self.heartbeat;
-                return Ok(Step::Heartbeat);
+            end = &mut receiver.end => end.unwrap_or_else(|_| Err(lost())),
+            () = sleep_until(self.next_heartbeat) => {
+                self.next_heartbeat = Instant::now() + self.heartbeat;
+                return Ok(CallUpdate::Heartbeat);
             }
         };
         Err(end)
     }
 
-    fn over(&mut self, end: RunEnd) -> Step {
-        self.drive = DriveMode::Over;
-        end.map_or_else(Step::Failed, Step::Done)
+    fn end(&mut self, end: RunEnd) -> CallUpdate {
+        self.drive = DriveMode::Ended;
+        end.map_or_else(CallUpdate::Failed, CallUpdate::Done)
     }
 
-    /// Lets the call go on by itself.
-    fn let_go(&mut self) {
-        match mem::replace(&mut self.drive, DriveMode::Over) {
-            DriveMode::Inline(first) => self.go_on(first),
-            DriveMode::Settling(after) => {
+    /// Lets the call continue in the background.
+    fn detach(&mut self) {
+        match mem::replace(&mut self.drive, DriveMode::Ended) {
+            DriveMode::Inline(first) => self.run_in_background(first),
+            DriveMode::Failover(after) => {
                 self.runtime.spawn(async move { drop(after.await) });
             }
             drive => self.drive = drive,
         }
     }
 
-    fn go_on(&mut self, first: impl Future<Output = RunUpdate> + Send + 'static) {
-        let (updates, heard) = mpsc::channel(UNCOLLECTED);
+    fn run_in_background(&mut self, first: impl Future<Output = RunUpdate> + Send + 'static) {
+        let (updates, receiver) = mpsc::channel(MAX_PENDING_UPDATES);
         let (end, ended) = oneshot::channel();
-        let teller = UpdateSender { updates, end: Some(end) };
-        self.runtime.spawn(async move { teller.tell(first.await).await });
-        self.drive = DriveMode::Background(UpdateReceiver { updates: heard, end: ended });
+        let sender = UpdateSender { updates, end: Some(end) };
+        self.runtime.spawn(async move { sender.send_all(first.await).await });
+        self.drive = DriveMode::Background(UpdateReceiver { updates: receiver, end: ended });
     }
 }
 
-impl Drop for Running {
-    /// Whoever stops waiting does not stop the call.
+impl Drop for CallHandle {
+    /// Detaches the call: it continues.
     fn drop(&mut self) {
-        self.let_go();
+        self.detach();
         self.presence.leave();
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for CallHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("task", &self.task).finish_non_exhaustive()
+        f.debug_struct("CallHandle").field("task", &self.task).finish_non_exhaustive()
     }
 }
 
-// === impl Teller ===
+// === impl UpdateSender ===
 
 impl UpdateSender {
-    /// Tells everything up to the end, whether or not somebody listens.
-    async fn tell(mut self, mut news: RunUpdate) {
+    /// Drives the call to its end and sends its updates, with or without a reader.
+    async fn send_all(mut self, mut update: RunUpdate) {
         loop {
-            let run = match news {
-                RunUpdate::None(run) => run,
+            let run = match update {
+                RunUpdate::Nothing(run) => run,
                 RunUpdate::Events(run, events) => {
                     for event in events {
                         // A reader that does not keep up misses progress, never the end.
@@ -269,20 +279,20 @@ impl UpdateSender {
                     }
                     run
                 }
-                RunUpdate::Late(run, failure) => {
-                    self.end(Err(failure));
+                RunUpdate::TimedOut(run, failure) => {
+                    self.send_end(Err(failure));
                     run
                 }
-                RunUpdate::End(end) => return self.end(end),
+                RunUpdate::End(end) => return self.send_end(end),
             };
-            news = run.news(None).await;
+            update = run.next(None).await;
         }
     }
 
-    /// Tells the end. A call that was too late for its caller has a second one, which is only written down.
-    fn end(&mut self, end: RunEnd) {
-        if let Some(teller) = self.end.take() {
-            let _ = teller.send(end);
+    /// Sends the end. A call whose timeout has ended has a second end, which is only recorded.
+    fn send_end(&mut self, end: RunEnd) {
+        if let Some(sender) = self.end.take() {
+            let _ = sender.send(end);
         }
     }
 }

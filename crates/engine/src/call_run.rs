@@ -1,10 +1,10 @@
-//! A call while it runs: events are recorded as they come, and then published.
+//! Run of a call: events of the backend are recorded as they arrive, and then published.
 //!
-//! While the store is not available, a run goes on: what the agent says is held and recorded later
-//! ([`held_writes`](crate::held_writes)). The caller gets it once it is recorded, and at its deadline it is told that.
+//! While the store is not available, a run continues: events are held and recorded later ([`held_writes`](crate::held_writes)).
+//! The caller gets them once they are recorded, and at its deadline a failure that says so.
 //!
-//! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
-//! or whether anybody listens. [`Running`](crate::running::Running) decides that.
+//! A run is a state machine: each step returns the run itself with an update, so it does not matter what drives it, or if anything
+//! reads the updates. [`CallHandle`](crate::call_handle::CallHandle) decides that.
 
 mod recording;
 
@@ -12,7 +12,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Cancel, Door, Target},
+    call::{Caller, Door, Target},
     event::{Aside, Event},
     failure::{Failure, Kind},
     ids::TaskId,
@@ -25,187 +25,183 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
-    budget::TaskBudget, call_run::recording::next_written, engine::EngineInner, health,
+    budget::TaskBudget, call_run::recording::next_written, call_runner::CallRunner, health,
     held_writes::HeldWrite, journal::AuditSpan, limits::CallPermit,
 };
 
-/// Events that are there at once are written down together, up to so many.
-const BATCH: usize = 64;
+/// Maximum number of events that are recorded in one write.
+const MAX_BATCH_EVENTS: usize = 64;
 
-/// A batch that has come to this size is written before more is read: what a fast agent sends must not pile up in memory.
-const BATCH_BYTES: usize = 1024 * 1024;
+/// Size from which a batch is recorded before more is read: the events of a fast agent must not pile up in memory.
+const MAX_BATCH_BYTES: usize = 1024 * 1024;
 
-/// What most agents tell at once: the task's name, a result, the end.
-const FEW: usize = 3;
+/// Number of events that most agents send at once: the task's name, a result, the end.
+const USUAL_BATCH_EVENTS: usize = 3;
 
-/// When nothing else ends the waiting for a store that is away.
-const LONG_WAIT: Duration = Duration::from_secs(3_600);
+/// Longest wait for a store that is not available, when no other deadline ends it.
+const IDLE_WAIT: Duration = Duration::from_secs(3_600);
 
-/// How long a cancelled call is given to learn the remote task's name, without which it cannot be called off there.
-const NAMING: Duration = Duration::from_secs(5);
+/// Time in which a cancelled call may learn the remote task's name, without which it cannot be cancelled there.
+const NAMING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a run ends for whoever waits.
+/// End of a run for its caller.
 pub(crate) type RunEnd = Result<Box<Task>, Failure>;
 
-/// What a run has to tell.
+/// Update of a run; it returns the run unless that has ended.
 pub(crate) enum RunUpdate {
-    /// Nothing yet; but it has become too long for whoever waits to drive it.
-    None(Box<CallRun>),
-    /// Something happened; it goes on.
+    /// No event; but the run takes too long for the waiting caller to drive it.
+    Nothing(Box<CallRun>),
+    /// Recorded events; the run continues.
     Events(Box<CallRun>, Vec<Event>),
-    /// It takes too long to wait for; it goes on.
-    Late(Box<CallRun>, Failure),
-    /// It ended, or waits for the caller.
+    /// The caller's timeout has ended; the run continues.
+    TimedOut(Box<CallRun>, Failure),
+    /// The task ended, or waits for the caller.
     End(RunEnd),
 }
 
-/// One stretch of a task's life: from a message to its end, or to the next question.
+/// Parameters of a run: one part of a task's life, from a message to the end or to the next question.
 pub(crate) struct RunParams {
     pub(crate) caller: Caller,
     pub(crate) target: Target,
-    /// What the peer tells. Nothing has left yet.
+    /// Events of the backend. Nothing has left before they are polled.
     pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
-    pub(crate) announcement: AuditSpan,
-    /// When its caller began to wait.
-    pub(crate) begun_at: Instant,
-    pub(crate) wall_clock: Duration,
-    pub(crate) seat: Option<CallPermit>,
+    pub(crate) span: AuditSpan,
+    /// Time from which the timeout counts.
+    pub(crate) started_at: Instant,
+    pub(crate) timeout: Duration,
+    pub(crate) permit: Option<CallPermit>,
     pub(crate) budget: TaskBudget,
 }
 
-/// A call under way, seen from inside.
+/// Run of a call.
 pub(crate) struct CallRun {
-    inner: Arc<EngineInner>,
+    runner: Arc<CallRunner>,
     events: BoxStream<'static, Event>,
     cancel: CancellationToken,
     caller: Caller,
     target: Target,
     task: Task,
-    announcement: AuditSpan,
-    wall_clock: Duration,
-    late_at: Instant,
-    give_up_at: Instant,
-    is_late: bool,
-    /// What was heard already and is told next: the end, and what came right before it.
-    ahead: Vec<Event>,
+    span: AuditSpan,
+    timeout: Duration,
+    timeout_at: Instant,
+    abandon_at: Instant,
+    is_timed_out: bool,
+    /// Events that were received and are recorded next: the end, and what came right before it.
+    next_batch: Vec<Event>,
     budget: TaskBudget,
     /// Set when the agent has sent more than the budget: nothing more is read from it.
     exceeded: Option<Failure>,
     /// Outcomes of writes that wait for the store, the oldest first.
     held: VecDeque<HeldWrite>,
-    /// Whether the last of them ends this leg: nothing more is read from the agent.
-    is_ended: bool,
-    /// Whether the agent has ended it, and not we.
-    is_answered: bool,
-    /// The caller's leave to have it under way.
-    _seat: Option<CallPermit>,
-    /// As long as it lives, whoever drains the engine waits for it.
+    /// Set when the last of them ends this run: nothing more is read from the agent.
+    has_ended: bool,
+    /// Set when the agent has sent the end.
+    has_result: bool,
+    /// Permit that counts this call against the caller's limit.
+    _permit: Option<CallPermit>,
+    /// Token that a drain of this process waits for.
     _tracked: TaskTrackerToken,
 }
 
-/// Why the run stopped listening to the peer.
+/// Reason why the run stopped waiting.
 enum Wakeup {
     Events(Vec<Event>),
-    /// The store has taken what was held, or never will.
+    /// The store has recorded the held events, or never will.
     Written(Result<Vec<Event>, StoreError>),
-    Beat,
-    Late,
+    Heartbeat,
+    Timeout,
     Cancelled,
-    GivenUp,
+    Abandoned,
     Exceeded,
 }
 
-// === impl Run ===
+// === impl CallRun ===
 
 impl CallRun {
-    /// Begins a call. Nothing leaves before [`CallRun::news`] is waited for.
-    pub(crate) fn begin(inner: &Arc<EngineInner>, leg: RunParams) -> Box<Self> {
+    /// Creates a run. Nothing leaves before [`CallRun::next`] is waited for.
+    pub(crate) fn new(runner: &Arc<CallRunner>, params: RunParams) -> Box<Self> {
         let cancel = CancellationToken::new();
-        inner.running.lock().insert(leg.task.head.id.clone(), cancel.clone());
-        if inner.is_closing() {
-            // Whoever hands back what runs may have looked before this one was there.
-            cancel.cancel();
-        }
-        let late_at = leg.begun_at + leg.wall_clock;
+        runner.running.insert(params.task.head.id.clone(), &cancel);
+        let timeout_at = params.started_at + params.timeout;
         Box::new(Self {
-            inner: Arc::clone(inner),
-            caller: leg.caller,
-            target: leg.target,
-            events: leg.events,
+            runner: Arc::clone(runner),
+            caller: params.caller,
+            target: params.target,
+            events: params.events,
             cancel,
-            task: leg.task,
-            announcement: leg.announcement,
-            wall_clock: leg.wall_clock,
-            late_at,
-            give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
-            is_late: false,
-            ahead: Vec::new(),
-            budget: leg.budget,
+            task: params.task,
+            span: params.span,
+            timeout: params.timeout,
+            timeout_at,
+            abandon_at: timeout_at + Duration::from_secs(runner.config.patience_secs),
+            is_timed_out: false,
+            next_batch: Vec::new(),
+            budget: params.budget,
             exceeded: None,
             held: VecDeque::new(),
-            is_ended: false,
-            is_answered: false,
-            _seat: leg.seat,
-            _tracked: inner.tracker.token(),
+            has_ended: false,
+            has_result: false,
+            _permit: params.permit,
+            _tracked: runner.running.track(),
         })
     }
 
-    /// Our name for the task.
+    /// Our id of the task.
     pub(crate) const fn id(&self) -> &TaskId {
         &self.task.head.id
     }
 
-    /// Calls it off when it is cancelled.
-    pub(crate) fn canceller(&self) -> CancellationToken {
+    /// Token that cancels the call.
+    pub(crate) fn cancel_token(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// How often whoever waits hears something.
+    /// Interval of heartbeats for the waiting caller.
     pub(crate) fn heartbeat(&self) -> Duration {
-        Duration::from_secs(self.inner.config.heartbeat_secs.max(1))
+        Duration::from_secs(self.runner.config.heartbeat_secs.max(1))
     }
 
-    /// Goes on until there is something to tell. What is told is written down.
+    /// Runs until the next update, whose events are recorded.
     ///
-    /// Whoever drives it while waiting for it says when it must be back (`beat_at`), and need not keep a timer too.
-    pub(crate) async fn news(mut self: Box<Self>, beat_at: Option<Instant>) -> RunUpdate {
-        match self.turn(beat_at).await {
-            Wakeup::Events(batch) if self.is_over_after(&batch) => {
-                self.is_answered = true;
+    /// A waiting caller that drives the run sets the time at which this must return (`heartbeat_at`), and needs no timer of its own.
+    pub(crate) async fn next(mut self: Box<Self>, heartbeat_at: Option<Instant>) -> RunUpdate {
+        match self.wait(heartbeat_at).await {
+            Wakeup::Events(batch) if self.ends_with(&batch) => {
+                self.has_result = true;
                 self.end_with(batch).await
             }
             Wakeup::Events(batch) => {
                 let told = batch.clone();
                 match self.write(batch, false).await {
-                    Ok(()) if !self.held.is_empty() => RunUpdate::None(self),
+                    Ok(()) if !self.held.is_empty() => RunUpdate::Nothing(self),
                     Ok(()) if self.task.head.state.is_terminal() => self.end_with(Vec::new()).await,
                     Ok(()) => RunUpdate::Events(self, told),
-                    Err(failure) => self.over(Some(failure)),
+                    Err(failure) => self.end(Some(failure)),
                 }
             }
             Wakeup::Written(outcome) => self.on_written(outcome).await,
-            Wakeup::Beat => RunUpdate::None(self),
-            Wakeup::Late => self.be_late().await,
-            // The agent may take its time, and hearts must beat meanwhile.
-            Wakeup::Cancelled | Wakeup::Exceeded if beat_at.is_some() => RunUpdate::None(self),
-            Wakeup::Cancelled if self.inner.is_closing() => self.hand_back().await,
-            Wakeup::Cancelled => self.call_off().await,
-            Wakeup::GivenUp => self.give_up().await,
-            Wakeup::Exceeded => self.exceed().await,
+            Wakeup::Heartbeat => RunUpdate::Nothing(self),
+            Wakeup::Timeout => self.on_timeout().await,
+            // The agent may take long to cancel, and heartbeats must continue meanwhile.
+            Wakeup::Cancelled | Wakeup::Exceeded if heartbeat_at.is_some() => RunUpdate::Nothing(self),
+            Wakeup::Cancelled if self.runner.running.is_stopping() => self.on_shutdown().await,
+            Wakeup::Cancelled => self.on_cancel().await,
+            Wakeup::Abandoned => self.on_silence().await,
+            Wakeup::Exceeded => self.on_budget_exceeded().await,
         }
     }
 
-    async fn turn(&mut self, beat_at: Option<Instant>) -> Wakeup {
-        if !self.ahead.is_empty() {
-            return Wakeup::Events(std::mem::take(&mut self.ahead));
+    async fn wait(&mut self, heartbeat_at: Option<Instant>) -> Wakeup {
+        if !self.next_batch.is_empty() {
+            return Wakeup::Events(std::mem::take(&mut self.next_batch));
         }
         if self.exceeded.is_some() {
             return Wakeup::Exceeded;
         }
-        let (silent_until, then) = self.alarm(beat_at);
-        let reads_on = self.held.is_empty() || (!self.is_ended && self.inner.journal.has_room());
-        let may_stop = !self.is_ended || self.inner.is_closing() || !self.cancel.is_cancelled();
+        let (silent_until, then) = self.next_deadline(heartbeat_at);
+        let reads_on = self.held.is_empty() || (!self.has_ended && self.runner.journal.has_room());
+        let may_stop = !self.has_ended || self.runner.running.is_stopping() || !self.cancel.is_cancelled();
         let first = tokio::select! {
             biased;
             outcome = next_written(&mut self.held) => return Wakeup::Written(outcome),
@@ -217,7 +213,7 @@ impl CallRun {
             let failure = Failure::new(Kind::PeerGarbled, "the agent hung up before the task was done");
             return Wakeup::Events(vec![Event::failed(failure)]);
         };
-        let mut batch = Vec::with_capacity(FEW);
+        let mut batch = Vec::with_capacity(USUAL_BATCH_EVENTS);
         let (mut bytes, mut next) = (0, Some(first));
         while let Some(event) = next {
             if let Err(failure) = self.budget.spend(&event) {
@@ -226,7 +222,7 @@ impl CallRun {
             }
             bytes += event.size();
             batch.push(event);
-            if batch.len() >= BATCH || bytes >= BATCH_BYTES {
+            if batch.len() >= MAX_BATCH_EVENTS || bytes >= MAX_BATCH_BYTES {
                 break;
             }
             next = self.events.next().now_or_never().flatten();
@@ -234,76 +230,76 @@ impl CallRun {
         if batch.is_empty() {
             return Wakeup::Exceeded;
         }
-        // Whoever waits is told the last words too, not only that it is over.
-        if self.is_over_after(&batch)
-            && let Some(last) = batch.iter().rposition(has_words)
+        // The caller gets the last message of the agent too, not only the end.
+        if self.ends_with(&batch)
+            && let Some(last) = batch.iter().rposition(has_message)
         {
-            self.ahead.extend(batch.drain(last + 1..));
+            self.next_batch.extend(batch.drain(last + 1..));
         }
         Wakeup::Events(batch)
     }
 
-    /// Until when the agent may be silent, and what follows then: the soonest of all that could, so that one timer does.
-    fn alarm(&self, beat_at: Option<Instant>) -> (Instant, Wakeup) {
-        let (at, then) = match (self.is_late, self.is_ended) {
-            (false, _) => (self.late_at, Wakeup::Late),
-            (true, false) => (self.give_up_at, Wakeup::GivenUp),
-            (true, true) => (Instant::now() + LONG_WAIT, Wakeup::Beat),
+    /// Next deadline and the reason to wake up then: the earliest of all, so that one timer is enough.
+    fn next_deadline(&self, heartbeat_at: Option<Instant>) -> (Instant, Wakeup) {
+        let (at, then) = match (self.is_timed_out, self.has_ended) {
+            (false, _) => (self.timeout_at, Wakeup::Timeout),
+            (true, false) => (self.abandon_at, Wakeup::Abandoned),
+            (true, true) => (Instant::now() + IDLE_WAIT, Wakeup::Heartbeat),
         };
-        match beat_at {
-            Some(beat_at) if beat_at < at => (beat_at, Wakeup::Beat),
+        match heartbeat_at {
+            Some(heartbeat_at) if heartbeat_at < at => (heartbeat_at, Wakeup::Heartbeat),
             _ => (at, then),
         }
     }
 
-    /// Whether this leg is over once these events have happened.
-    fn is_over_after(&self, batch: &[Event]) -> bool {
+    /// True if this run has ended after these events.
+    fn ends_with(&self, batch: &[Event]) -> bool {
         let state = state_after(self.task.head.state, batch);
         state.is_terminal() || state.is_waiting()
     }
 
-    fn warn_not_called_off(&self, failure: &Failure) {
+    fn warn_not_cancelled(&self, failure: &Failure) {
         let (id, class, code) = (&self.task.head.id, failure.kind.class(), failure.kind.rpc_code());
-        tracing::warn!(task.id = %id, code, "task {id} was not called off at the agent: {class}");
+        tracing::warn!(task.id = %id, code, "task {id} was not cancelled at the agent: {class}");
     }
 
-    /// Writes down the events that end this leg.
+    /// Records the events that end this run.
     async fn end_with(mut self: Box<Self>, batch: Vec<Event>) -> RunUpdate {
         if let Err(failure) = self.write(batch, true).await {
-            return self.over(Some(failure));
+            return self.end(Some(failure));
         }
         if !self.held.is_empty() {
-            self.is_ended = true;
+            self.has_ended = true;
             self.events = futures::stream::empty().boxed();
-            return RunUpdate::None(self);
+            return RunUpdate::Nothing(self);
         }
         self.finish()
     }
 
-    /// This leg has ended, and that is recorded.
+    /// Ends the run; its last events are recorded.
     fn finish(self: Box<Self>) -> RunUpdate {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
         if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
-            // Do not wait for the next round to learn that the agent is gone.
-            health::start_recovery(&self.inner.registry, self.target.agent.id.clone());
+            // Probe at once, and do not wait for the next round.
+            health::start_recovery(&self.runner.registry, self.target.agent.id.clone());
         }
-        self.over(failure)
+        self.end(failure)
     }
 
-    fn over(self: Box<Self>, failure: Option<Failure>) -> RunUpdate {
-        self.inner.running.lock().remove(&self.task.head.id);
+    fn end(self: Box<Self>, failure: Option<Failure>) -> RunUpdate {
+        self.runner.running.remove(&self.task.head.id);
         RunUpdate::End(match failure {
             Some(failure) => Err(failure),
             None => Ok(Box::new(self.task)),
         })
     }
 
-    /// Its caller waits no longer. What ends with a command's process, and nobody could be asked about, ends here.
-    async fn be_late(mut self: Box<Self>) -> RunUpdate {
-        let late = format!("{} took longer than {} ms", self.target.verb(), self.wall_clock.as_millis());
+    /// Ends the waiting of the caller. A task that ends with the process of a command, and of which no agent can be asked, ends here.
+    async fn on_timeout(mut self: Box<Self>) -> RunUpdate {
+        let late = format!("{} took longer than {} ms", self.target.verb(), self.timeout.as_millis());
         if !self.held.is_empty() {
             let failure = self.held_result(&late).await;
-            return RunUpdate::Late(self, failure);
+            return RunUpdate::TimedOut(self, failure);
         }
         if self.task.head.door == Door::Cli && self.task.head.remote.task_id.is_none() {
             let why = if self.target.agent.backing.is_agent() {
@@ -314,13 +310,13 @@ impl CallRun {
             let message = format!("{late}; {why}; --timeout-ms waits longer");
             return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
         }
-        let message = format!("{late}; the task goes on, and {} its result", self.fetcher());
-        let failure = self.late(message).await;
-        RunUpdate::Late(self, failure)
+        let message = format!("{late}; the task goes on, and {} its result", self.fetch_hint());
+        let failure = self.report_timeout(message).await;
+        RunUpdate::TimedOut(self, failure)
     }
 
-    /// What whoever called fetches the task's result with.
-    fn fetcher(&self) -> String {
+    /// The command or tool with which the caller fetches the result.
+    fn fetch_hint(&self) -> String {
         match self.task.head.door {
             Door::Cli => format!("`rialto tasks show {}` fetches", self.id()),
             Door::Console => format!("the page of task {} shows", self.id()),
@@ -336,22 +332,22 @@ impl CallRun {
         }
     }
 
-    async fn late(&mut self, message: String) -> Failure {
-        self.is_late = true;
+    async fn report_timeout(&mut self, message: String) -> Failure {
+        self.is_timed_out = true;
         let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
-        self.inner.journal.close(&mut self.announcement, None, &failure).await;
+        self.runner.journal.close(&mut self.span, None, &failure).await;
         failure
     }
 
-    /// This process ends; the task does not, if the agent can be asked about it.
-    async fn hand_back(mut self: Box<Self>) -> RunUpdate {
-        if self.is_ended {
+    /// Detaches the run at shutdown. The task stays open if the agent can be asked for it.
+    async fn on_shutdown(mut self: Box<Self>) -> RunUpdate {
+        if self.has_ended {
             let stopping = "this server is stopping";
-            if self.is_late {
-                return self.over(Some(Failure::new(Kind::PeerTimeout, stopping)));
+            if self.is_timed_out {
+                return self.end(Some(Failure::new(Kind::PeerTimeout, stopping)));
             }
             let failure = self.held_result(stopping).await;
-            return RunUpdate::Late(self, failure);
+            return RunUpdate::TimedOut(self, failure);
         }
         if self.task.head.remote.task_id.is_none() {
             let message = "this server is stopping, and the agent has not named the task, so its result cannot be fetched \
@@ -360,67 +356,67 @@ impl CallRun {
         }
         let message = format!(
             "this server is stopping; the task goes on, and {} its result when it is back",
-            self.fetcher()
+            self.fetch_hint()
         );
-        if self.is_late {
-            return self.over(Some(Failure::new(Kind::PeerTimeout, message)));
+        if self.is_timed_out {
+            return self.end(Some(Failure::new(Kind::PeerTimeout, message)));
         }
-        let failure = self.late(message).await;
-        RunUpdate::Late(self, failure)
+        let failure = self.report_timeout(message).await;
+        RunUpdate::TimedOut(self, failure)
     }
 
-    /// The agent has been silent for longer than anybody waits.
-    async fn give_up(self: Box<Self>) -> RunUpdate {
+    /// Ends a run whose agent was silent for too long.
+    async fn on_silence(self: Box<Self>) -> RunUpdate {
         let failure = Failure::new(Kind::PeerTimeout, "the agent never answered, and never named the task");
         if self.task.head.remote.task_id.is_some() {
-            // It can be asked again at any time, so the task stays open. Its caller has long been told that it is late.
-            return self.over(Some(failure));
+            // It can be asked again at any time, so the task stays open. Its caller's timeout has ended long ago.
+            return self.end(Some(failure));
         }
         self.end_with(vec![Event::failed(failure)]).await
     }
 
-    /// The agent has sent more than one task may hold. It is told to stop, where it has named the task; in every other case dropping
-    /// the stream ends the work.
-    async fn exceed(mut self: Box<Self>) -> RunUpdate {
+    /// Ends a run whose agent has sent more than one task may hold. The agent is asked to cancel, if it has named the task; in every other
+    /// case dropping the stream ends the work.
+    async fn on_budget_exceeded(mut self: Box<Self>) -> RunUpdate {
         self.events = futures::stream::empty().boxed();
-        let cancelling = self.inner.call_off(&self.caller, &self.target, &self.task);
-        match tokio::time::timeout(NAMING, cancelling).await {
+        let cancelling = self.runner.cancel_at_agent(&self.caller, &self.target, &self.task);
+        match tokio::time::timeout(NAMING_TIMEOUT, cancelling).await {
             Ok(Ok(_)) => {}
-            Ok(Err(failure)) => self.warn_not_called_off(&failure),
+            Ok(Err(failure)) => self.warn_not_cancelled(&failure),
             Err(_) => {
                 let late = Failure::new(Kind::PeerTimeout, "the agent did not answer");
-                self.warn_not_called_off(&late);
+                self.warn_not_cancelled(&late);
             }
         }
         let events = self.exceeded.take().map(Event::failed).into_iter().collect();
         self.end_with(events).await
     }
 
-    async fn call_off(mut self: Box<Self>) -> RunUpdate {
-        if !self.ahead.is_empty() {
-            let ahead = std::mem::take(&mut self.ahead);
-            return self.end_with(ahead).await;
+    async fn on_cancel(mut self: Box<Self>) -> RunUpdate {
+        if !self.next_batch.is_empty() {
+            let next_batch = std::mem::take(&mut self.next_batch);
+            return self.end_with(next_batch).await;
         }
-        let named_by = Instant::now() + NAMING;
-        // What never names its tasks need not be told: letting go of it ends them.
+        let named_by = Instant::now() + NAMING_TIMEOUT;
+        // A backend that never names its tasks needs no cancellation: dropping its stream ends them.
         while self.task.head.remote.task_id.is_none() && self.target.agent.backing.names_tasks() {
             let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else {
                 break;
             };
             let batch = vec![event];
-            if self.is_over_after(&batch) {
+            if self.ends_with(&batch) {
                 return self.end_with(batch).await;
             }
             if let Err(failure) = self.write(batch, false).await {
-                return self.over(Some(failure));
+                return self.end(Some(failure));
             }
             if self.task.head.state.is_terminal() {
                 return self.end_with(Vec::new()).await;
             }
         }
-        let result = self.inner.call_off(&self.caller, &self.target, &self.task).await;
+        let result = self.runner.cancel_at_agent(&self.caller, &self.target, &self.task).await;
         let events = result.unwrap_or_else(|failure| {
-            self.warn_not_called_off(&failure);
+            self.warn_not_cancelled(&failure);
             Vec::new()
         });
         let is_over = state_after(self.task.head.state, &events).is_terminal();
@@ -428,42 +424,23 @@ impl CallRun {
     }
 }
 
-impl EngineInner {
-    /// Asks the agent to call a task off, if policy lets the caller do that and the task has a name there.
-    pub(crate) async fn call_off(
-        &self,
-        caller: &Caller,
-        target: &Target,
-        task: &Task,
-    ) -> Result<Vec<Event>, Failure> {
-        if task.head.remote.task_id.is_none() {
-            return Ok(Vec::new());
-        }
-        let cancel =
-            Cancel { caller: caller.clone(), target: target.clone(), remote: task.head.remote.clone() };
-        let permitted = self.check(cancel);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
-        self.peer.cancel(permitted).await
-    }
-}
-
-/// Whether an event says how far the work is.
-const fn has_words(event: &Event) -> bool {
+/// True if an event is progress with a message.
+const fn has_message(event: &Event) -> bool {
     matches!(event, Event::Progress { message: Some(_), .. })
 }
 
-/// Where a task stands after `events`; those that cannot happen change nothing.
+/// State of a task after `events`; those that cannot happen change nothing.
 pub(crate) fn state_after(state: TaskState, events: &[Event]) -> TaskState {
     events.iter().fold(state, |state, event| state.after(event).unwrap_or(state))
 }
 
-/// What the agent said, and then that we stopped listening.
+/// The events of the agent, followed by the cancellation.
 pub(crate) fn with_local_cancel(mut events: Vec<Event>) -> Vec<Event> {
     events.push(Event::Canceled { message: None, aside: Aside::default() });
     events
 }
 
-/// The failure's facts together with everything needed to find the task again.
+/// Adds to a failure the ids with which its task can be found.
 fn with_ids(mut failure: Failure, task: &Task) -> Failure {
     let mut data = failure.data.as_ref().map_or_else(|| json!({}), Json::value);
     if let Some(members) = data.as_object_mut() {

@@ -97,7 +97,7 @@ impl Default for Config {
 
 impl Config {
     /// The wall clock of a call: the agent's own, else the org's, else everybody's.
-    pub fn wall_clock(&self, org: &OrgId, agent: &Agent) -> Duration {
+    pub fn call_timeout(&self, org: &OrgId, agent: &Agent) -> Duration {
         let of_org = || self.org_timeout_ms.get(org.as_str()).copied();
         Duration::from_millis(agent.timeout_ms.or_else(of_org).unwrap_or(self.timeout_ms))
     }
@@ -135,12 +135,12 @@ mod tests {
     fn the_agents_wall_clock_counts_before_the_orgs_and_that_before_everybodys() {
         let org_timeout_ms = BTreeMap::from([("acme".to_owned(), 2_000)]);
         let config = Config { timeout_ms: 3_000, org_timeout_ms, ..Config::default() };
-        let wall_clock = |org: &str, timeout_ms| {
+        let timeout = |org: &str, timeout_ms| {
             let agent = Agent { timeout_ms, ..rialto_testkit::agents::agent("Desk", Vec::new()) };
-            config.wall_clock(&OrgId::from(org), &agent).as_millis()
+            config.call_timeout(&OrgId::from(org), &agent).as_millis()
         };
-        assert_eq!(wall_clock("acme", Some(1_000)), 1_000);
-        assert_eq!(wall_clock("acme", None), 2_000);
-        assert_eq!(wall_clock("default", None), 3_000);
+        assert_eq!(timeout("acme", Some(1_000)), 1_000);
+        assert_eq!(timeout("acme", None), 2_000);
+        assert_eq!(timeout("default", None), 3_000);
     }
 }

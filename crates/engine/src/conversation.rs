@@ -1,205 +1,136 @@
-//! Callers that keep a conversation with us: they name it, may send a message twice, and come back to a task later.
+//! Messages of conversations: callers name a conversation, may send a message twice, and come back to a task later.
 
 use std::{
-    collections::VecDeque,
-    hash::BuildHasher,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use parking_lot::Mutex;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Spoken},
     event::Event,
-    failure::{Failure, Kind},
+    failure::Failure,
     ids::{ContextId, TaskId},
-    maps::FastMap,
     message::ContentHash,
-    store::{TalkFilter, Talks, TaskFilter, number_of_message},
+    store::TaskFilter,
     task::{Task, TaskHead},
     verb::VerbEvent,
 };
-use tokio::{runtime::Handle, sync::OwnedMutexGuard, time::Instant};
+use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
-    call_handle::Running,
-    engine::{Engine, store_failure},
+    call_service::{CallService, CallStart},
     message_dedup::{MessageClaimOutcome, hash_parts},
     redact::redact_message,
-    request::Request,
-    store_failure::{before, store_deadline},
-    task_subscription::Following,
+    request::CallRequest,
+    store_failure::{before, store_deadline, store_failure},
 };
 
-/// So many messages are remembered; older ones are looked for in the store.
-const REMEMBERED: usize = 65_536;
-
-/// What a caller that keeps a conversation says.
+/// Message of a caller that keeps a conversation.
 #[derive(Clone, Debug)]
-pub struct Talk {
+pub struct ConversationMessage {
     /// The conversation.
     pub context: ContextId,
-    /// Whether the caller has named it: then it may have begun before.
+    /// True if the caller has named the conversation: then it may exist already.
     pub is_named: bool,
-    /// Whether the same message again, by its id, is the same task.
+    /// True if a message of the same id and content is a duplicate.
     pub is_once: bool,
-    /// Whether the caller wants to see the task as it begins. Whoever waits for its end need not.
-    pub wants_begun: bool,
-    /// The message, as it was said.
+    /// True if the caller needs the task as it was stored at the start ([`CallHandle::initial_task`](crate::CallHandle::initial_task)).
+    pub wants_initial_task: bool,
+    /// The message as it was sent.
     pub spoken: Arc<Spoken>,
     /// Hash of the message as it was sent; the engine takes it before anything is redacted.
     pub content_hash: Option<ContentHash>,
 }
 
-/// What became of a message.
-pub enum Said {
-    /// It began a task, or went to one. The call leaves when it is waited for or let go of.
-    Begun {
-        /// The call.
-        running: Running,
-        /// The task as it was written down, if that was wanted.
-        task: Option<Box<Task>>,
-    },
-    /// It came before, and began this task or went to it.
-    Again(TaskId),
-}
-
-/// Which messages began which tasks, the last so many.
-#[derive(Default)]
-pub(crate) struct RecentMessages(Mutex<RecentMessageTable>);
-
-#[derive(Default)]
-struct RecentMessageTable {
-    by_message: FastMap<MessageKey, Slot>,
-    oldest: VecDeque<MessageKey>,
-}
-
-/// A message with whose it is. There are many, so it is not a text but two numbers: the one that stores keep, and one that nobody
-/// outside of this process can foresee.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct MessageKey {
-    number: u64,
-    other: u64,
-}
-
-/// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
-/// written down must not leave a task that nobody works on.
+/// Future that finishes in the background when it is dropped: a client that hangs up while its task is being stored must not leave a task
+/// without a run.
 struct FinishOnDrop<F: Future<Output: Send> + Send + 'static> {
     work: Option<Pin<Box<F>>>,
     runtime: Handle,
 }
 
-/// The tasks that messages of one name began or went to, the newest last. Held while one is taken: whoever sends the same
-/// meanwhile waits for the outcome.
-pub(crate) type Slot = Arc<tokio::sync::Mutex<Vec<TaskId>>>;
+// === impl ConversationMessage ===
 
-// === impl Talk ===
-
-impl Talk {
+impl ConversationMessage {
     /// Hash of the message as it was sent.
     pub(crate) fn hash(&self) -> ContentHash {
         self.content_hash.clone().unwrap_or_else(|| hash_parts(&self.spoken.message.parts))
     }
 }
 
-// === impl Engine ===
+// === impl CallService ===
 
-impl Engine {
-    /// Takes what a caller says. The same message again begins nothing, unless its caller uses ids
-    /// more than once: it is answered with the task it began or went to before. It is the same if it says the same to the same.
-    pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
-        if let Some(talk) = &mut request.talk {
-            talk.content_hash = Some(hash_parts(&talk.spoken.message.parts));
+impl CallService {
+    /// Starts a call with a message of a conversation. A duplicate starts nothing, unless its caller uses message ids more than once: the
+    /// result is the task that it started or continued before.
+    pub(crate) async fn start_in_conversation(
+        self: &Arc<Self>,
+        mut request: CallRequest,
+    ) -> Result<CallStart, Failure> {
+        if let Some(conversation) = &mut request.conversation {
+            conversation.content_hash = Some(hash_parts(&conversation.spoken.message.parts));
         }
-        let Some(talk) = &request.talk else {
-            return Err(Failure::new(
-                Kind::Internal,
-                "a message without a conversation was sent as one of a conversation",
-            ));
+        let Some(conversation) = &request.conversation else {
+            return Box::pin(self.begin(request)).await.map(CallStart::Started);
         };
-        let deadline = store_deadline(Instant::now(), self.wall_clock_of(&request));
-        // What other processes do must be known before what came before can be.
-        before(deadline, self.sync()).await?;
-        let (caller, id) = (request.caller.clone(), talk.spoken.message.id.clone());
-        let (mut slot, mut claim) = (None, None);
+        let deadline = store_deadline(Instant::now(), self.timeout(&request));
+        if request.synced.is_none() {
+            // What other processes have received must be known before a duplicate can be.
+            request.synced = Some(before(deadline, self.runner.policies.sync()).await?);
+        }
+        let (caller, id) = (request.caller.clone(), conversation.spoken.message.id.clone());
+        let (mut tasks, mut claim) = (None, None);
         let task = request.id.clone().unwrap_or_else(TaskId::fresh);
-        if talk.is_once && !id.is_empty() {
-            let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
-            if let Some(number) = forgotten {
-                self.inner().seen_messages.add(number);
+        if conversation.is_once && !id.is_empty() {
+            let (mut known, removed) = self.messages.recent.lock(&caller, &id).await;
+            if let Some(number) = removed {
+                self.messages.seen.add(number);
             }
-            let earlier = before(deadline, Box::pin(self.came_before(&request, talk, &mut known))).await?;
-            if let Some(task) = earlier {
-                return Ok(Said::Again(task));
+            let duplicate = Box::pin(self.messages.find_duplicate(&request, conversation, &mut known));
+            if let Some(task) = before(deadline, duplicate).await? {
+                return Ok(CallStart::Duplicate(task));
             }
-            match before(deadline, Box::pin(self.claim_message(&request, talk, &task))).await? {
+            match before(deadline, Box::pin(self.messages.claim(&request, conversation, &task))).await? {
                 MessageClaimOutcome::Ours(ours) => claim = ours,
                 MessageClaimOutcome::Duplicate(task) => {
-                    return Ok(Said::Again(request.task.map_or(task, TaskId::from)));
+                    return Ok(CallStart::Duplicate(request.task.map_or(task, TaskId::from)));
                 }
             }
-            slot = Some(known);
+            tasks = Some(known);
         }
-        if talk.is_named && request.task.is_none() && request.context.is_none() {
-            let known = self.remote_context(&caller, &talk.context, &request.target.agent);
-            request.context = before(deadline, Box::pin(known)).await?;
+        if conversation.is_named && request.task.is_none() && request.context.is_none() {
+            let context = self.find_remote_context(&caller, &conversation.context, &request.target.agent);
+            request.context = before(deadline, Box::pin(context)).await?;
         }
-        let engine = self.clone();
         // The claim names the task, so the task must get that id.
         request.id = Some(task);
-        let mut running = FinishOnDrop::new(async move {
-            let running = match engine.call(request).await {
-                Ok(running) => running,
+        let service = Arc::clone(self);
+        let call = FinishOnDrop::new(async move {
+            let call = match service.begin(request).await {
+                Ok(call) => call,
                 Err(failure) => {
                     if let Some(claim) = claim
-                        && let Err(error) = engine.inner().store.release_message(&claim).await
+                        && let Err(error) = service.runner.store.release_message(&claim).await
                     {
                         tracing::warn!("the claim of a message could not be released, it expires: {error}");
                     }
                     return Err(failure);
                 }
             };
-            if let Some(mut slot) = slot {
+            if let Some(mut tasks) = tasks {
                 // Nearly always the only one.
-                slot.reserve_exact(1);
-                slot.push(running.task().clone());
+                tasks.reserve_exact(1);
+                tasks.push(call.task().clone());
             }
-            Ok::<_, Failure>(running)
-        })
-        .await?;
-        let task = running.as_begun();
-        Ok(Said::Begun { running, task })
+            Ok::<_, Failure>(call)
+        });
+        call.await.map(CallStart::Started)
     }
 
-    /// A caller's task as it stands in the journal. Nobody is asked about it.
-    pub async fn look(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
-        self.own_task(caller, id).await
-    }
-
-    /// A caller's task, and whatever happens to it from there on.
-    pub async fn follow(&self, caller: &Caller, id: &str) -> Result<(Task, Following), Failure> {
-        let head = self.own_task(caller, id).await?.head;
-        // Listened to before it is read: what is written meanwhile is in the one or heard by the other.
-        let mut following = self.listen(&head);
-        let task = self.own_task(caller, id).await?;
-        following.skip_to(task.head.version);
-        Ok((task, following))
-    }
-
-    /// Whatever happens to a task behind this version of it.
-    pub fn listen(&self, head: &TaskHead) -> Following {
-        self.inner().journal.listen(&head.id, head.version)
-    }
-
-    /// A caller's tasks that belong to conversations, the last changed first.
-    pub async fn talks(&self, caller: &Caller, filter: &TalkFilter) -> Result<Talks, Failure> {
-        self.inner().store.talks(&caller.scope, filter).await.map_err(store_failure)
-    }
-
-    /// What the agent calls the conversation that the caller calls `context`, if both have spoken in it before.
-    async fn remote_context(
+    /// Finds the agent's name of the conversation that the caller calls `context`, if it has had a message before.
+    async fn find_remote_context(
         &self,
         caller: &Caller,
         context: &ContextId,
@@ -212,30 +143,30 @@ impl Engine {
             limit: 8,
             ..TaskFilter::default()
         };
-        let heads = self.inner().store.tasks(&caller.scope, &filter).await.map_err(store_failure)?;
+        let heads = self.runner.store.tasks(&caller.scope, &filter).await.map_err(store_failure)?;
         Ok(heads.into_iter().find_map(|head| head.remote.context_id))
     }
 
-    /// Writes down a task that begins with a message of a conversation.
-    pub(crate) async fn open_talk(
+    /// Stores a task that starts with a message of a conversation.
+    pub(crate) async fn open_in_conversation(
         &self,
         head: TaskHead,
-        talk: Talk,
+        conversation: ConversationMessage,
         pre: VerbEvent,
     ) -> Result<Task, Failure> {
-        let said = &talk.spoken.message;
+        let said = &conversation.spoken.message;
         let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
         let message = redact_message(said.clone(), Some(&head.args));
-        let mut task = Task::new(TaskHead { context: Some(talk.context), message: id, ..head });
-        let content_hash = talk.content_hash;
+        let mut task = Task::new(TaskHead { context: Some(conversation.context), message: id, ..head });
+        let content_hash = conversation.content_hash;
         let begun =
-            self.inner().journal.begin(&mut task, Event::Answered { message, content_hash }, pre).await;
+            self.runner.journal.begin(&mut task, Event::Answered { message, content_hash }, pre).await;
         begun.map_err(store_failure)?;
         Ok(task)
     }
 }
 
-// === impl SeenThrough ===
+// === impl FinishOnDrop ===
 
 impl<F: Future<Output: Send> + Send + 'static> FinishOnDrop<F> {
     fn new(work: F) -> Self {
@@ -261,71 +192,5 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for FinishOnDrop<F> {
         if let Some(work) = self.work.take() {
             self.runtime.spawn(async move { drop(work.await) });
         }
-    }
-}
-
-// === impl Messages ===
-
-impl RecentMessages {
-    /// What is known of a message, for as long as it is being taken; and the number of the one that is forgotten for it, if
-    /// there is one.
-    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Vec<TaskId>>, Option<u64>) {
-        let mut forgotten = None;
-        let slot = {
-            let mut known = self.0.lock();
-            let key = known.key(caller, message);
-            if let Some(slot) = known.by_message.get(&key) {
-                Arc::clone(slot)
-            } else {
-                let slot = Slot::default();
-                known.by_message.insert(key, Arc::clone(&slot));
-                known.oldest.push_back(key);
-                if known.oldest.len() > REMEMBERED
-                    && let Some(oldest) = known.oldest.pop_front()
-                {
-                    known.by_message.remove(&oldest);
-                    forgotten = Some(oldest.number);
-                }
-                slot
-            }
-        };
-        (slot.lock_owned().await, forgotten)
-    }
-
-    /// The same for somebody who only looks.
-    pub(crate) fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
-        let known = self.0.lock();
-        known.by_message.get(&known.key(caller, message)).cloned()
-    }
-}
-
-// === impl Known ===
-
-impl RecentMessageTable {
-    fn key(&self, caller: &Caller, message: &str) -> MessageKey {
-        let owner = (caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str());
-        let other = self.by_message.hasher().hash_one((owner, message));
-        MessageKey { number: number_of(caller, message), other }
-    }
-}
-
-pub(crate) fn number_of(caller: &Caller, message: &str) -> u64 {
-    let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
-    let [org, project, id] = owner.map(str::as_bytes);
-    number_of_message(org, project, id, message.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_of_two_callers_are_never_taken_for_each_other() {
-        let known = RecentMessageTable::default();
-        let of = |caller: &str, message: &str| known.key(&Caller::user(caller), message);
-        assert_eq!(of("ann", "m"), of("ann", "m"));
-        assert_ne!(of("ann", "m"), of("an", "nm"));
-        assert_ne!(of("a", "1:b"), of("a1:", "b"));
-        assert_ne!(of("1:a", "b"), of("1", ":ab"));
     }
 }

@@ -1,4 +1,4 @@
-//! What changed between two cards, for a person to read.
+//! Readable differences between two cards.
 //!
 //! A remote that rewrites what its skills say about themselves can put words into a model's prompt, so a changed
 //! description or schema is shown, not just counted.
@@ -15,7 +15,7 @@ pub struct CardDiff {
     pub added: Vec<String>,
     /// Skills that are gone.
     pub removed: Vec<String>,
-    /// What changed in the rest.
+    /// Changes of the other members.
     pub changed: Vec<Change>,
 }
 
@@ -24,11 +24,11 @@ pub struct CardDiff {
 pub struct Change {
     /// `card`, or the skill's id.
     pub of: String,
-    /// Which member.
+    /// Name of the member.
     pub member: Cow<'static, str>,
-    /// What it was.
+    /// Value before.
     pub before: String,
-    /// What it is.
+    /// Kind of backend and its configuration.
     pub after: String,
 }
 
@@ -52,7 +52,7 @@ impl CardDiff {
         diff
     }
 
-    /// Whether nothing that the bridge shows has changed.
+    /// True if nothing has changed that Rialto shows.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }

@@ -18,7 +18,7 @@ use rialto_model::{
     name,
 };
 
-/// Names that belong to Rialto's own tools at the MCP door.
+/// Names of the built-in tools of the MCP server.
 pub const RESERVED: [&str; 13] = [
     "load_agent",
     "list_agents",
@@ -38,12 +38,12 @@ pub const RESERVED: [&str; 13] = [
 /// One skill that can be called.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// `<agentSlug>.<skillId>`, or what something deployed is called.
+    /// `<agentSlug>.<skillId>`, or the name of a deployed tool.
     pub canonical: String,
     /// `a2a_<agentSlug>_<skillId>`, with a number when another skill's alias is the same; for what is deployed, the canonical
     /// name without dots.
     pub legacy: String,
-    /// Whose skill it is.
+    /// The agent of the skill.
     pub agent: Arc<Agent>,
     /// The skill.
     pub skill: Arc<Skill>,
@@ -61,7 +61,7 @@ pub struct Directory {
 // === impl Entry ===
 
 impl Entry {
-    /// What a call to it is made to.
+    /// Target of a call to it.
     pub fn target(&self) -> Target {
         Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
     }
@@ -101,7 +101,7 @@ impl Directory {
         self.version
     }
 
-    /// What a caller may be shown, ordered by canonical name: skills of agents that can be reached.
+    /// Listed skills, ordered by canonical name: those of agents that can be reached.
     pub fn listed(&self) -> impl Iterator<Item = &Entry> {
         self.listed.iter().filter_map(|at| self.entries.get(*at as usize))
     }
@@ -111,12 +111,12 @@ impl Directory {
         &self.entries
     }
 
-    /// How many skills are listed.
+    /// Number of listed skills.
     pub const fn len(&self) -> usize {
         self.listed.len()
     }
 
-    /// Whether nothing is listed.
+    /// True if no skill is listed.
     pub const fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
@@ -132,7 +132,7 @@ impl Directory {
     }
 }
 
-/// Gives what is deployed its names, first come first served.
+/// Adds deployed tools; the first one with a name keeps it.
 fn add_deployed(entries: &mut Vec<Entry>, mut rows: Vec<&Arc<Agent>>) {
     rows.retain(|row| !row.backing.is_agent());
     if rows.is_empty() {

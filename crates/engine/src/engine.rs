@@ -1,384 +1,348 @@
-//! The crossing: the one road every call takes.
+//! The engine: the bundle that builds the services of the call pipeline and hands them out.
+//!
+//! Each service holds the few things it needs, and services depend on each other in one direction. From the bottom up:
+//!
+//! 1. Store, [`Registry`], journal (persists events, then publishes them), limits, circuit breakers, schemas.
+//! 2. [`PolicyService`] (decisions, synchronisation with the store), [`ProcessLease`], [`GuardrailService`], [`RunningCalls`].
+//! 3. `CallRunner`, the shared core: what a run of any task needs. It starts runs and knows nothing of the services above it. It is
+//!    what breaks the circle between calls, which wait for approvals, and approvals, which resume calls.
+//! 4. [`TaskService`], [`MessageDedup`], [`NodeService`], [`TokenChecker`], [`PushConfigService`].
+//! 5. [`ApprovalService`] and [`TakeoverService`]: they resume tasks with the runner, not by starting calls.
+//! 6. [`CallService`]: starts calls.
+//! 7. [`DispatchService`] and [`AdminOverride`]: they start calls.
+//!
+//! Backends that call the engine again (workflows, placed programs) hold a [`WeakEngine`], because the engine holds them.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Weak, atomic::AtomicBool},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use rialto_model::{
-    agent::Health,
-    call::{Call, Caller, Spoken, Target},
-    clock::Clock,
-    event::Remote,
-    failure::{Failure, Kind},
-    ids::{AgentId, TaskId, fresh},
-    json::Json,
-    maps::FastMap,
-    message::MOST_PARTS,
-    presence::CallerPresence,
-    size::parts_size,
+    clock::{Clock, Timestamp},
     store::Store,
-    task::Task,
-    verb::Verb,
 };
-use rialto_policy::{Authorization, Policy};
-use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use rialto_policy::Policy;
 
 use crate::{
-    approvals::PendingApprovals,
-    authorize::AuthorizedCall,
-    breakers::{BreakerPeer, BreakerStatus, Breakers},
-    budget::TaskBudget,
+    admin_override::AdminOverride,
+    admin_record::AuditRecorder,
+    approvals::ApprovalService,
+    breakers::{BreakerPeer, Breakers},
     bus::Bus,
-    call_handle::Running,
-    call_run::{CallRun, RunParams},
+    call_runner::CallRunner,
+    call_service::CallService,
     config::Config,
-    conversation::RecentMessages,
-    guardrails::{self, ActiveGuardrails},
-    held_writes::HeldCounts,
-    hops,
+    guardrails::{self, ActiveGuardrails, GuardrailService},
     journal::TaskJournal,
-    limits::{self, CallLimits},
-    node::NodeMembership,
+    limits::CallLimits,
+    message_dedup::MessageDedup,
+    node::NodeService,
     peer::Peer,
-    policies::{ActivePolicies, PolicyLoader},
+    policies::{PolicyLoader, PolicyService},
     process_lease::ProcessLease,
+    push_configs::PushConfigService,
     registry::Registry,
-    request::Request,
-    routing::Router,
+    routing::{DispatchService, Router},
+    running_calls::RunningCalls,
     schema::Schemas,
-    seen_messages::SeenMessages,
-    shutdown,
+    seeds::SharedSeeds,
+    session_relay::SessionRelay,
     storage_quota::StorageQuota,
     store_deadline::StoreDeadline,
-    store_failure::{before, not_made, store_deadline},
-    task_start::TaskStart,
+    takeover::TakeoverService,
+    task_service::TaskService,
+    token_validity::TokenChecker,
+    usage_sharing::UsageSharing,
+    visibility::VisibilityService,
 };
 
-pub(crate) use crate::store_failure::store_failure;
-
-/// What an engine is made of.
-pub struct Parts {
-    /// Keeps everything.
+/// Dependencies of an engine.
+pub struct EngineDeps {
+    /// Store of rows, tasks, events and the audit log.
     pub store: Arc<dyn Store>,
-    /// The agents.
+    /// Registry of agents and tools.
     pub registry: Arc<Registry>,
-    /// Executes calls.
+    /// Backends that execute calls.
     pub peer: Arc<dyn Peer>,
-    /// Who may do what, to begin with.
+    /// The first policy set.
     pub policy: Policy,
-    /// Reads the policies again when they may have changed; none keeps the first.
+    /// Loads the policies when they may have changed; none keeps the first set.
     pub policy_loader: Option<PolicyLoader>,
-    /// Tells the time.
+    /// Clock of all records.
     pub clock: Arc<dyn Clock>,
-    /// What can be set.
+    /// Configuration of the engine.
     pub config: Config,
 }
 
-/// The one road every call takes. Cloning shares it.
+/// The services of the call pipeline. Cloning shares them.
 #[derive(Clone)]
-pub struct Engine(Arc<EngineInner>);
+pub struct Engine(Arc<Services>);
 
-/// An engine that does not stay because of this: for what the engine itself holds.
+/// Weak handle to the engine, for components the engine owns.
 #[derive(Clone)]
-pub struct FaintEngine(Weak<EngineInner>);
+pub struct WeakEngine(Weak<Services>);
 
-pub(crate) struct EngineInner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) peer: Arc<dyn Peer>,
-    pub(crate) policies: ActivePolicies,
-    pub(crate) journal: TaskJournal,
-    pub(crate) config: Config,
-    /// What runs in this process, and how to stop it.
-    pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
-    bus: Arc<Bus>,
-    pub(crate) schemas: Schemas,
-    /// What is remembered for choosing agents.
-    pub(crate) router: Router,
-    /// Circuit breakers of agents that fail.
-    pub(crate) breakers: Arc<Breakers>,
-    pub(crate) limits: Arc<CallLimits>,
-    /// How much orgs keep.
-    pub(crate) quota: StorageQuota,
-    /// Counts what runs, to be waited for at the end.
-    pub(crate) tracker: TaskTracker,
-    /// Whether this process answers for its tasks, and under which number.
-    pub(crate) attendance: ProcessLease,
-    /// This process among the nodes of the store.
-    pub(crate) node: NodeMembership,
-    /// The messages that began tasks here.
-    pub(crate) messages: RecentMessages,
-    /// Those that may have begun tasks before.
-    pub(crate) seen_messages: SeenMessages,
-    /// Whether what runs is handed back.
-    pub(crate) closing: AtomicBool,
-    /// The guardrails in force.
-    pub(crate) guarding: ActiveGuardrails,
-    /// Where calls wait for approval.
-    pub(crate) approving: PendingApprovals,
+/// The services, built once.
+struct Services {
+    registry: Arc<Registry>,
+    config: Arc<Config>,
+    clock: Arc<dyn Clock>,
+    policies: Arc<PolicyService>,
+    guardrails: Arc<GuardrailService>,
+    lease: Arc<ProcessLease>,
+    running: Arc<RunningCalls>,
+    nodes: Arc<NodeService>,
+    tasks: Arc<TaskService>,
+    messages: Arc<MessageDedup>,
+    tokens: Arc<TokenChecker>,
+    push_configs: Arc<PushConfigService>,
+    approvals: Arc<ApprovalService>,
+    takeover: Arc<TakeoverService>,
+    calls: Arc<CallService>,
+    dispatches: Arc<DispatchService>,
+    overrides: Arc<AdminOverride>,
+    audit: Arc<AuditRecorder>,
+    visibility: Arc<VisibilityService>,
+    usage: Arc<UsageSharing>,
+    sessions: Arc<SessionRelay>,
+    seeds: Arc<SharedSeeds>,
 }
 
 // === impl Engine ===
 
 impl Engine {
-    /// Puts the parts together.
-    pub fn new(parts: Parts) -> Self {
-        let bus = Arc::new(Bus::default());
-        let store = StoreDeadline::wrap(parts.store, parts.config.store_timeout());
-        let max_held_bytes = parts.config.max_held_bytes;
-        let journal = TaskJournal::new(Arc::clone(&store), Arc::clone(&bus), parts.clock, max_held_bytes);
-        let (guarding, registry) = (ActiveGuardrails::default(), parts.registry);
-        let breakers = Breakers::new(parts.config.routing.breaker_rules());
-        let peer =
-            BreakerPeer { peer: parts.peer, breakers: Arc::clone(&breakers), journal: journal.clone() };
-        let peer = guardrails::peer::GuardedPeer {
-            peer: Arc::new(peer),
-            post: guarding.clone(),
+    /// Builds the services.
+    #[expect(clippy::too_many_lines, reason = "a list of constructors in the order of their dependencies")]
+    pub fn new(deps: EngineDeps) -> Self {
+        let (registry, clock) = (deps.registry, deps.clock);
+        let (config, bus) = (Arc::new(deps.config), Arc::new(Bus::default()));
+        let store = StoreDeadline::wrap(deps.store, config.store_timeout());
+        let journal =
+            TaskJournal::new(Arc::clone(&store), Arc::clone(&bus), Arc::clone(&clock), config.max_held_bytes);
+        let reloading = (config.policy_index, config.store_timeout());
+        let policies =
+            Arc::new(PolicyService::new(Arc::clone(&registry), deps.policy, deps.policy_loader, reloading));
+        let (active, breakers) = (ActiveGuardrails::default(), Breakers::new(config.routing.breaker_rules()));
+        let guarded = guardrails::peer::GuardedPeer {
+            peer: Arc::new(BreakerPeer {
+                peer: deps.peer,
+                breakers: Arc::clone(&breakers),
+                journal: journal.clone(),
+            }),
+            active: active.clone(),
             journal: journal.clone(),
             registry: Arc::clone(&registry),
         };
-        Self(Arc::new(EngineInner {
-            journal,
-            store,
+        let guardrails = Arc::new(GuardrailService::new(
+            active,
+            Arc::clone(&registry),
+            Arc::clone(&policies),
+            journal.clone(),
+        ));
+        let lease = Arc::new(ProcessLease::new(Arc::clone(&store), Arc::clone(&clock)));
+        let running = Arc::new(RunningCalls::new(journal.clone()));
+        let runner = Arc::new(CallRunner {
+            store: Arc::clone(&store),
+            journal: journal.clone(),
+            registry: Arc::clone(&registry),
+            policies: Arc::clone(&policies),
+            backends: Arc::new(guarded),
+            lease: Arc::clone(&lease),
+            quota: Arc::new(StorageQuota::new(&config.limits)),
+            running: Arc::clone(&running),
+            config: Arc::clone(&config),
+        });
+        let tasks = Arc::new(TaskService::new(Arc::clone(&runner)));
+        let messages = Arc::new(MessageDedup::new(
+            Arc::clone(&store),
+            Arc::clone(&registry),
+            Arc::clone(&lease),
+            (Arc::clone(&tasks), journal.clone()),
+        ));
+        let tokens = Arc::new(TokenChecker::new(Arc::clone(&store), Arc::clone(&clock)));
+        let nodes = Arc::new(NodeService::new(
+            Arc::clone(&store),
+            Arc::clone(&registry),
+            Arc::clone(&lease),
+            journal.clone(),
+        ));
+        let audit = Arc::new(AuditRecorder::new(journal, bus));
+        let approvals = Arc::new(ApprovalService::new(
+            Arc::clone(&runner),
+            Arc::clone(&tasks),
+            Arc::clone(&tokens),
+            Arc::clone(&nodes),
+            Arc::clone(&audit),
+        ));
+        let takeover =
+            Arc::new(TakeoverService::new(Arc::clone(&runner), Arc::clone(&tasks), Arc::clone(&nodes)));
+        let limits = CallLimits::new(&config.limits);
+        let calls = Arc::new(CallService {
+            runner,
+            tasks: Arc::clone(&tasks),
+            messages: Arc::clone(&messages),
+            approvals: Arc::clone(&approvals),
+            guardrails: Arc::clone(&guardrails),
+            schemas: Arc::new(Schemas::default()),
+            limits: Arc::clone(&limits),
+            breakers: Arc::clone(&breakers),
+        });
+        let router = Router::new(config.routing.clone());
+        let in_calls = (Arc::clone(&calls), Arc::clone(&audit));
+        Self(Arc::new(Services {
+            push_configs: Arc::new(PushConfigService::new(
+                Arc::clone(&store),
+                Arc::clone(&tasks),
+                Arc::clone(&tokens),
+            )),
+            dispatches: Arc::new(DispatchService::new(Arc::clone(&calls), router)),
+            overrides: Arc::new(AdminOverride::new(
+                Arc::clone(&store),
+                Arc::clone(&policies),
+                Arc::clone(&tasks),
+                in_calls,
+            )),
+            visibility: Arc::new(VisibilityService::new(Arc::clone(&registry), Arc::clone(&policies))),
+            usage: Arc::new(UsageSharing::new(Arc::clone(&store), limits, breakers, Arc::clone(&clock))),
+            sessions: Arc::new(SessionRelay::new(Arc::clone(&store), Arc::clone(&clock))),
+            seeds: Arc::new(SharedSeeds::new(store)),
             registry,
-            peer: Arc::new(peer),
-            guarding,
-            policies: ActivePolicies::new(parts.policy, parts.policy_loader, parts.config.policy_index),
-            limits: CallLimits::new(&parts.config.limits),
-            quota: StorageQuota::new(&parts.config.limits),
-            router: Router::new(parts.config.routing.clone()),
-            breakers,
-            config: parts.config,
-            running: Mutex::default(),
-            bus,
-            schemas: Schemas::default(),
-            tracker: TaskTracker::new(),
-            attendance: ProcessLease::default(),
-            node: NodeMembership::default(),
-            messages: RecentMessages::default(),
-            seen_messages: SeenMessages::default(),
-            closing: AtomicBool::new(false),
-            approving: PendingApprovals::default(),
+            config,
+            clock,
+            policies,
+            guardrails,
+            lease,
+            running,
+            nodes,
+            tasks,
+            messages,
+            tokens,
+            approvals,
+            takeover,
+            calls,
+            audit,
         }))
     }
 
-    /// The same, for whoever must not keep it.
-    pub fn faint(&self) -> FaintEngine {
-        FaintEngine(Arc::downgrade(&self.0))
+    /// Returns a weak handle.
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.0))
     }
 
-    /// Lets callers and orgs make so many calls from now on.
-    pub fn limit(&self, limits: &limits::Config) {
-        self.0.limits.change(limits);
-        self.0.quota.change(limits);
-    }
-
-    /// The agents.
+    /// Registry of agents and tools.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.0.registry
     }
 
-    /// The verb bus, to subscribe to.
-    pub fn bus(&self) -> &Bus {
-        &self.0.bus
-    }
-
-    /// What time it is.
-    pub fn now(&self) -> rialto_model::clock::Timestamp {
-        self.0.journal.now()
-    }
-
-    /// Keeps a copy of results that the store could not take in a file of this folder, and records what processes held there that
-    /// are gone. To be called before their tasks are taken over.
-    pub async fn spill_held_in(&self, folder: PathBuf) -> Result<(), Failure> {
-        self.0.journal.spill_in(folder);
-        self.0.journal.recover_held().await.map_err(store_failure)
-    }
-
-    /// Counts of what waits for the store.
-    pub fn held_counts(&self) -> HeldCounts {
-        self.0.journal.held_counts()
-    }
-
-    /// State of an agent's circuit breaker in this process.
-    pub fn breaker(&self, agent: &AgentId) -> BreakerStatus {
-        self.0.breakers.status(agent, self.0.journal.now())
-    }
-
-    /// What was set.
+    /// Configuration of the engine.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// What is meant by the name of a skill, canonical or legacy.
-    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<Target> {
-        let target = self.0.registry.directory(&caller.scope).find(name)?.target();
-        self.may_discover(caller, &target).then_some(target)
+    /// The current time of the engine's clock.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 
-    /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
-    ///
-    /// The call leaves when what is returned is waited for or let go of.
-    pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
-        if self.0.is_closing() {
-            return Err(shutdown::closed());
-        }
-        let begun_at = Instant::now();
-        let deadline = store_deadline(begun_at, self.wall_clock_of(&request));
-        before(deadline, self.sync()).await?;
-        let carried = request.trace.as_ref().map_or(0, |trace| trace.hops());
-        request.caller.hops = request.caller.hops.max(carried);
-        let most = self.0.config.max_hops;
-        hops::check(&request.caller, most)?;
-        before(deadline, self.0.quota.check(&self.0.store, &request.caller.scope.org)).await?;
-        let now = self.0.journal.now();
-        let mut seat = self.0.limits.admit(&request.caller, now)?;
-        self.0.limits.admit_tool(&request.caller, &request.target, now)?;
-        self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
-        let goes_on = match &request.task {
-            Some(_) => before(deadline, Box::pin(self.continued(&request))).await?,
-            None => None,
-        };
-        let goes_on = match goes_on {
-            Some(task) => match Box::pin(self.approval_of(&task)).await? {
-                Some(approval) => {
-                    let request = Box::pin(self.guard_said(request)).await?;
-                    return Box::pin(self.said_to_approval(request, task, &approval, seat)).await;
-                }
-                None => Some(task),
-            },
-            None => None,
-        };
-        let (mut talk, answers) = (request.talk.take(), request.answers);
-        let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
-        let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
-        let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
-        let AuthorizedCall { call, mut announcement, pre } = self.permit(call).await.map_err(not_made)?;
-        guardrails::as_cleared(&mut talk, call.get());
-        let start = TaskStart { goes_on, talk, answers, pre };
-        let task = self.start_task(call.get(), start, &mut announcement, deadline).await?;
-        self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
-        let begun = wants_begun.then(|| Box::new(task.clone()));
-        let said = call.get();
-        let (caller, target, presence) = (said.caller.clone(), said.target.clone(), said.presence.clone());
-        let events = match call {
-            Authorization::Allow(call) => self.0.peer.send(call),
-            Authorization::NeedsApproval(call, decision) => Box::pin(self.hold(call, &decision)).await,
-        };
-        let budget = TaskBudget::new(&self.0.config, &task);
-        let leg =
-            RunParams { caller, target, events, task, announcement, begun_at, wall_clock, seat, budget };
-        Ok(Running::of(CallRun::begin(&self.0, leg), begun).attended(presence))
+    /// Starts calls.
+    pub fn calls(&self) -> &Arc<CallService> {
+        &self.0.calls
     }
 
-    pub(crate) fn wall_clock_of(&self, request: &Request) -> Duration {
-        let own = || self.0.config.wall_clock(&request.caller.scope.org, &request.target.agent);
-        request.wall_clock.unwrap_or_else(own)
+    /// Gets, lists, cancels and subscribes to tasks.
+    pub fn tasks(&self) -> &Arc<TaskService> {
+        &self.0.tasks
     }
 
-    /// The task a request goes on with, if it does.
-    async fn continued(&self, request: &Request) -> Result<Option<Task>, Failure> {
-        let Some(id) = &request.task else { return Ok(None) };
-        let task = self.own_task(&request.caller, id).await?;
-        if request.answers.is_some_and(|version| version != task.head.version) {
-            let message = format!("task {id} has gone on meanwhile, it is {}", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
-        }
-        if task.head.state.is_terminal() {
-            let message = format!(
-                "task {id} is {} and takes no more messages; start a new one, with its context_id to stay in the conversation",
-                task.head.state
-            );
-            return Err(Failure::new(Kind::Conflict, message));
-        }
-        if !request.target.agent.backing.is_agent() && !task.head.state.is_waiting() {
-            let message =
-                format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
-        }
-        if task.head.remote.task_id.is_none() && Box::pin(self.approval_of(&task)).await?.is_none() {
-            let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
-            return Err(Failure::new(Kind::Conflict, message));
-        }
-        Ok(Some(task))
+    /// Finds duplicates of messages, and tasks by message.
+    pub fn messages(&self) -> &Arc<MessageDedup> {
+        &self.0.messages
     }
 
-    fn call_of(
-        &self,
-        request: Request,
-        spoken: Option<Arc<Spoken>>,
-        goes_on: Option<&Task>,
-    ) -> Result<(Duration, Call), Failure> {
-        let agent = &request.target.agent;
-        if agent.health == Health::Unreachable {
-            let why = agent.last_error.as_deref().unwrap_or("it does not answer");
-            let message = format!(
-                "agent {} is unreachable: {why}; it is probed again by itself, or now with `rialto agents refresh {}`",
-                agent.slug, agent.slug
-            );
-            return Err(Failure::new(Kind::PeerUnreachable, message));
-        }
-        self.0.breakers.check(agent, self.0.journal.now())?;
-        if request.parts.len() > MOST_PARTS {
-            let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
-            return Err(Failure::new(Kind::Invalid, message));
-        }
-        let wall_clock = self.wall_clock_of(&request);
-        let session =
-            ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
-        let continues = match goes_on {
-            Some(task) => task.head.remote.clone(),
-            None => Remote { task_id: None, context_id: request.context },
-        };
-        let hops = request.caller.hops;
-        let call = Call {
-            task: goes_on
-                .map_or_else(|| request.id.unwrap_or_else(TaskId::fresh), |task| task.head.id.clone()),
-            caller: request.caller,
-            door: request.door,
-            target: request.target,
-            parts: request.parts,
-            continues,
-            session,
-            trace: self.0.config.trace(request.trace.as_deref(), hops),
-            spoken,
-            presence: CallerPresence::until(std::time::Instant::now() + wall_clock),
-        };
-        Ok((wall_clock, call))
+    /// Calls that wait for approval.
+    pub fn approvals(&self) -> &Arc<ApprovalService> {
+        &self.0.approvals
     }
 
-    pub(crate) fn inner(&self) -> &Arc<EngineInner> {
-        &self.0
+    /// Selects agents for work that names none.
+    pub fn dispatches(&self) -> &Arc<DispatchService> {
+        &self.0.dispatches
+    }
+
+    /// Operations on tasks of other callers.
+    pub fn overrides(&self) -> &Arc<AdminOverride> {
+        &self.0.overrides
+    }
+
+    /// The active policy set, and synchronisation with the store.
+    pub fn policies(&self) -> &Arc<PolicyService> {
+        &self.0.policies
+    }
+
+    /// The active guardrails.
+    pub fn guardrails(&self) -> &Arc<GuardrailService> {
+        &self.0.guardrails
+    }
+
+    /// What callers of a project can see.
+    pub fn visibility(&self) -> &Arc<VisibilityService> {
+        &self.0.visibility
+    }
+
+    /// Calls in progress in this process.
+    pub fn running(&self) -> &Arc<RunningCalls> {
+        &self.0.running
+    }
+
+    /// Lease of this process.
+    pub fn lease(&self) -> &Arc<ProcessLease> {
+        &self.0.lease
+    }
+
+    /// Takeover of the tasks of processes that are gone.
+    pub fn takeover(&self) -> &Arc<TakeoverService> {
+        &self.0.takeover
+    }
+
+    /// Nodes that share the store.
+    pub fn nodes(&self) -> &Arc<NodeService> {
+        &self.0.nodes
+    }
+
+    /// Validity of access tokens.
+    pub fn tokens(&self) -> &Arc<TokenChecker> {
+        &self.0.tokens
+    }
+
+    /// Push notification configs of tasks.
+    pub fn push_configs(&self) -> &Arc<PushConfigService> {
+        &self.0.push_configs
+    }
+
+    /// Audit log of administrative operations, and subscriptions to audit events.
+    pub fn audit(&self) -> &Arc<AuditRecorder> {
+        &self.0.audit
+    }
+
+    /// Exchange of call counts with other processes.
+    pub fn usage(&self) -> &Arc<UsageSharing> {
+        &self.0.usage
+    }
+
+    /// Relay of messages of MCP sessions.
+    pub fn sessions(&self) -> &Arc<SessionRelay> {
+        &self.0.sessions
+    }
+
+    /// Seeds of keys that all processes of the store share.
+    pub fn seeds(&self) -> &Arc<SharedSeeds> {
+        &self.0.seeds
     }
 }
 
-// === impl FaintEngine ===
+// === impl WeakEngine ===
 
-impl FaintEngine {
-    /// The engine, if it is still there.
-    pub fn get(&self) -> Option<Engine> {
+impl WeakEngine {
+    /// The engine, if it still exists.
+    pub fn upgrade(&self) -> Option<Engine> {
         self.0.upgrade().map(Engine)
-    }
-}
-
-/// What is invoked, with arguments that may be shown.
-pub(crate) fn verb_of(call: &Call, args: Json) -> Verb {
-    Verb {
-        verb: call.target.verb(),
-        legacy_alias: call.target.legacy_alias(),
-        org_id: call.caller.scope.org.shared(),
-        agent_card_id: call.target.agent.id.shared(),
-        agent_url: call.target.agent.url.clone(),
-        skill_id: call.target.skill.as_ref().map_or_else(|| "".into(), |skill| skill.id.shared()),
-        session_id: Arc::clone(&call.session),
-        args,
-        caller: call.caller.id.shared(),
-        task_id: call.task.shared(),
-        door: Some(call.door),
-        trace: call.trace.clone(),
     }
 }

@@ -1,9 +1,9 @@
-//! Guardrails on the road of a call: what a caller says is looked through before anything leaves, is written down or is shown to a
-//! hook, and what comes back before it is written down or told.
+//! Guardrails in the call pipeline: requests are checked before anything leaves, is stored or is passed to a hook, and responses before
+//! they are stored or published.
 //!
-//! [`input`] looks at calls and at work that names nobody. [`peer`] stands in front of whoever executes calls, so that nothing comes
-//! back past it, whoever asked; [`watch`] is what it does with the events. [`screen`] asks the guardrails, and the model servers
-//! they name. What was found is told as one record of the audit trail ([`report`]), by kinds and never by its text.
+//! [`request_filter`] checks calls and work that names no agent. [`peer`] is in front of all backends, so that no response bypasses it;
+//! [`response_filter`] checks the events. [`checker`] runs the guardrails, and asks the model servers they name. Findings are one record of
+//! the audit log ([`report`]), by kind and never by text.
 
 mod artifact_buffer;
 mod checker;
@@ -31,54 +31,62 @@ use rialto_model::{
     name,
 };
 
-pub(crate) use self::request_filter::as_cleared;
-use crate::engine::Engine;
+pub(crate) use self::request_filter::apply_redaction;
+use crate::{journal::TaskJournal, policies::PolicyService, registry::Registry};
 
 /// Asks a model server about a text.
 pub type Asker = Arc<
     dyn Fn(&ClassifierOptions, &str) -> BoxFuture<'static, Result<ClassifyResponse, String>> + Send + Sync,
 >;
 
-/// So many warnings wait for their calls to leave; one more forgets all.
-const WAITING: usize = 4_096;
+/// Maximum number of warnings that wait for their calls to leave; one more removes all.
+const MAX_PENDING_WARNINGS: usize = 4_096;
 
-/// The guardrails in force, if there are any. Cloning shares them.
+/// The active guardrails, if there are any. Cloning shares them.
 #[derive(Clone, Default)]
-pub(crate) struct ActiveGuardrails(Arc<ArcSwapOption<Guarding>>);
+pub(crate) struct ActiveGuardrails(Arc<ArcSwapOption<GuardrailSet>>);
 
-/// The guardrails of an installation, put into shape as they are needed.
-pub struct Guarding {
+/// The active guardrails, and their checks of requests.
+pub struct GuardrailService {
+    active: ActiveGuardrails,
+    registry: Arc<Registry>,
+    policies: Arc<PolicyService>,
+    journal: TaskJournal,
+}
+
+/// The guardrails of an installation, compiled when they are needed.
+pub struct GuardrailSet {
     placed: Vec<ScopedGuardrail>,
     setting: Guardrails,
     asker: Asker,
-    /// By which of them apply: there are few ways, and building one takes some milliseconds.
+    /// Compiled guardrails by the indexes of those that apply: there are few combinations, and compiling one takes some milliseconds.
     compiled: Mutex<FastMap<Vec<usize>, Option<Arc<GuardrailRuleset>>>>,
     known: RwLock<GuardrailLookup>,
-    /// What callers are to be warned of once their calls have left.
+    /// Warnings for callers whose calls have not left yet.
     warnings: Mutex<FastMap<TaskId, Notice>>,
 }
 
-/// Which guardrails are on which skills, as the names were at a version of the registry.
+/// Cache of the guardrails of each skill, for one version of the registry.
 #[derive(Default)]
 struct GuardrailLookup {
     version: u64,
     by_agent: FastMap<AgentId, FastMap<Arc<str>, Option<Arc<GuardrailRuleset>>>>,
 }
 
-// === impl Post ===
+// === impl ActiveGuardrails ===
 
 impl ActiveGuardrails {
-    /// The guardrails in force, if there are any.
-    pub(crate) fn load(&self) -> Option<Arc<Guarding>> {
-        // Most installations have none, and need not count who looks.
+    /// The active guardrails, if there are any.
+    pub(crate) fn load(&self) -> Option<Arc<GuardrailSet>> {
+        // Most installations have none, and need no reference count.
         if self.0.load().is_none() { None } else { self.0.load_full() }
     }
 }
 
-// === impl Guarding ===
+// === impl GuardrailSet ===
 
-impl Guarding {
-    /// Guardrails as they are written; none when nothing is looked for. Each is put into shape, so what does not hold up is found here.
+impl GuardrailSet {
+    /// Compiles guardrails; none when nothing is checked. Each is compiled, so an invalid one fails here.
     pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, ScopedRuleError> {
         let placed = setting.enabled();
         if placed.is_empty() {
@@ -100,13 +108,13 @@ impl Guarding {
         }))
     }
 
-    /// The same as they are written.
+    /// The guardrails as they are configured.
     pub const fn setting(&self) -> &Guardrails {
         &self.setting
     }
 
-    /// The guardrails on whatever is called, if there are any.
-    pub(crate) fn of(&self, version: u64, target: &Target) -> Option<Arc<GuardrailRuleset>> {
+    /// The guardrails of a target, if there are any.
+    pub(crate) fn guards_of(&self, version: u64, target: &Target) -> Option<Arc<GuardrailRuleset>> {
         let skill = target.skill.as_ref().map_or("", |skill| skill.id.as_str());
         {
             let known = self.known.read();
@@ -126,26 +134,26 @@ impl Guarding {
         guards
     }
 
-    /// Where those stand that are on whatever is called so.
+    /// Places in the configuration of the guardrails that apply to a name.
     pub fn places(&self, called: &CalledSkill<'_>) -> Vec<&str> {
         let applying = self.placed.iter().filter(|placed| placed.scope.applies_to(called));
         applying.map(|placed| placed.place.as_str()).collect()
     }
 
-    /// The guardrails on whatever is called so.
+    /// The guardrails that apply to a name.
     pub fn guards(&self, called: &CalledSkill<'_>) -> Option<Arc<GuardrailRuleset>> {
         let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.scope.applies_to(called));
-        self.together(applying.map(|(at, _)| at).collect())
+        self.compile_or_block(applying.map(|(at, _)| at).collect())
     }
 
-    /// All guardrails there are.
+    /// All guardrails.
     fn all(&self) -> Option<Arc<GuardrailRuleset>> {
-        self.together((0..self.placed.len()).collect())
+        self.compile_or_block((0..self.placed.len()).collect())
     }
 
-    fn together(&self, applying: Vec<usize>) -> Option<Arc<GuardrailRuleset>> {
+    fn compile_or_block(&self, applying: Vec<usize>) -> Option<Arc<GuardrailRuleset>> {
         self.compile(applying).unwrap_or_else(|error| {
-            // Each of them holds up by itself, so all of them together do. If not, nothing goes on.
+            // Each of them compiles alone, so all of them do together. If not, everything is blocked.
             tracing::error!("guardrails cannot be put together, so what they are on is blocked: {error}");
             Some(Arc::new(GuardrailRuleset::blocking_all()))
         })
@@ -180,33 +188,42 @@ impl Guarding {
         Ok(guards)
     }
 
-    /// Remembers what the caller of a task is to be warned of.
+    /// Stores a warning for the caller of a task.
     fn warn(&self, task: &TaskId, notice: Notice) {
         let mut warnings = self.warnings.lock();
-        if warnings.len() >= WAITING {
+        if warnings.len() >= MAX_PENDING_WARNINGS {
             // Calls that never left.
             warnings.clear();
         }
         warnings.insert(task.clone(), notice);
     }
 
-    /// What the caller of a task is to be warned of.
+    /// Takes the warning for the caller of a task.
     fn warning(&self, task: &TaskId) -> Option<Notice> {
         let mut warnings = self.warnings.lock();
         if warnings.is_empty() { None } else { warnings.remove(task) }
     }
 }
 
-// === impl Engine ===
+// === impl GuardrailService ===
 
-impl Engine {
-    /// From now on these guardrails are in force. Calls under way keep those they began with.
-    pub fn guard(&self, guarding: Option<Guarding>) {
-        self.inner().guarding.0.store(guarding.map(Arc::new));
+impl GuardrailService {
+    pub(crate) const fn new(
+        active: ActiveGuardrails,
+        registry: Arc<Registry>,
+        policies: Arc<PolicyService>,
+        journal: TaskJournal,
+    ) -> Self {
+        Self { active, registry, policies, journal }
     }
 
-    /// The guardrails in force, if there are any.
-    pub fn guarding(&self) -> Option<Arc<Guarding>> {
-        self.inner().guarding.load()
+    /// Replaces the active guardrails. Calls in progress keep those they started with.
+    pub fn replace(&self, guardrails: Option<GuardrailSet>) {
+        self.active.0.store(guardrails.map(Arc::new));
+    }
+
+    /// The active guardrails, if there are any.
+    pub fn active(&self) -> Option<Arc<GuardrailSet>> {
+        self.active.load()
     }
 }

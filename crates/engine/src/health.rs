@@ -45,7 +45,7 @@ impl Prober {
         Self { registry, interval, slots: Arc::new(Semaphore::new(concurrency.max(1))) }
     }
 
-    /// Probes until it is told to stop. The first round is quick, so that a start soon knows who is there.
+    /// Probes until `stop` is cancelled. The first round is quick, so that agents are soon known to be reachable after a start.
     pub async fn run(self, stop: CancellationToken) {
         let mut spread = self.interval.min(Duration::from_secs(1));
         while !stop.is_cancelled() {
@@ -113,7 +113,7 @@ async fn recover(registry: &Weak<Registry>, id: &AgentId) {
     }
 }
 
-/// Whether an agent could not be reached by its last probe. MCP servers and functions have a backoff of their own.
+/// True if the last probe could not reach an agent. MCP servers and functions have their own backoff.
 fn is_unreachable(registry: &Registry, id: &AgentId) -> bool {
     registry.get(id).is_some_and(|agent| agent.health == Health::Unreachable && agent.backing.is_agent())
 }

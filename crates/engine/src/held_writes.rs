@@ -44,7 +44,7 @@ use crate::{bus::Bus, task_subscription::TaskListeners};
 /// Share of the bytes that audit records without a task may take: results come first.
 const AUDIT_SHARE: usize = 4;
 
-/// What waits to be written.
+/// Entry that waits to be written.
 #[derive(Clone)]
 pub(crate) struct HeldWrites(Arc<HeldQueueState>);
 
@@ -56,7 +56,7 @@ struct HeldQueueState {
     max_bytes: usize,
     queue: Mutex<Queue>,
     spill: Spill,
-    /// Whether anything is held: asked for every write.
+    /// Set if anything is held: read for every write.
     is_holding: AtomicBool,
     lost_audit_records: AtomicU64,
 }
@@ -102,12 +102,12 @@ impl HeldWrites {
         self.0.spill.set_folder(folder);
     }
 
-    /// Whether writes of a task wait: a later one must wait behind them.
+    /// True if writes of a task wait: a later one must wait for them.
     pub(crate) fn has(&self, task: &TaskId) -> bool {
         self.0.is_holding.load(Ordering::Acquire) && self.0.queue.lock().has(task)
     }
 
-    /// Whether more may be read from agents.
+    /// True if more may be read from agents.
     pub(crate) fn has_room(&self) -> bool {
         self.0.queue.lock().bytes() < self.0.max_bytes
     }
@@ -150,7 +150,7 @@ impl HeldWrites {
         worker::flush(&self.0).await;
     }
 
-    /// Records what processes held that are gone.
+    /// Records the events that gone processes held.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         worker::recover(&self.0).await
     }
@@ -173,7 +173,7 @@ impl HeldWrites {
         }
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(worker::drain(Arc::clone(&self.0)))),
-            // Nobody drives anything any more: what is held is in the file, or lost with the process.
+            // The runtime has ended: held events are in the file, or lost with the process.
             Err(_) => self.0.queue.lock().stop_draining(),
         }
     }

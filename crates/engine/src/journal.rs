@@ -1,7 +1,7 @@
 //! Task journal: records events and then publishes them.
 //!
-//! The order is the promise: an event is in the store before any hook or stream receives it, so nobody is ever told
-//! something that a restart could undo. What has happened and cannot be recorded, because the store is not available, is held and
+//! The order is the promise: an event is in the store before any hook or stream receives it, so no client ever receives
+//! something that a restart could undo. Events that cannot be recorded, because the store is not available, are held and
 //! recorded when it is back ([`held_writes`](crate::held_writes)).
 
 use std::{
@@ -11,6 +11,7 @@ use std::{
 };
 
 use rialto_model::{
+    call::Call,
     clock::Clock,
     cost::Cents,
     event::Event,
@@ -26,13 +27,13 @@ use crate::{
     bus::Bus,
     held_writes::{HeldCounts, HeldWrite, HeldWrites, Unsent, UnsentStart},
     store_deadline::no_answer,
-    task_subscription::{Following, TaskListeners},
+    task_subscription::{TaskListeners, TaskSubscription},
 };
 
-/// How long somebody waits for an audit record that the store does not take. It is recorded later then.
-const AUDIT_WAIT: Duration = Duration::from_millis(250);
+/// Time to wait for the store to take an audit record. It is recorded later then.
+const AUDIT_WRITE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Writes down, then tells.
+/// Task journal.
 #[derive(Clone)]
 pub(crate) struct TaskJournal {
     store: Arc<dyn Store>,
@@ -43,18 +44,18 @@ pub(crate) struct TaskJournal {
     node: Arc<OnceLock<Arc<str>>>,
 }
 
-/// One invocation, as the bus sees it: announced once before, and once after.
+/// Audit span of one call: an event before it, and one after.
 pub(crate) struct AuditSpan {
     verb: Arc<Verb>,
-    /// What it is said to cost once its task is completed.
+    /// Cost of the skill, which counts once the task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
-    /// Whether its task waits for its caller.
+    /// Set while the task waits for its caller.
     is_waiting: bool,
     is_closed: bool,
 }
 
-// === impl Journal ===
+// === impl TaskJournal ===
 
 impl TaskJournal {
     pub(crate) fn new(
@@ -80,12 +81,12 @@ impl TaskJournal {
         VerbEvent { node: self.node.get().cloned(), ..VerbEvent::new(phase, verb, emitted_at) }
     }
 
-    /// Keeps a copy of held results in a file of this folder.
+    /// Stores a copy of held results in a file of this folder.
     pub(crate) fn spill_in(&self, folder: PathBuf) {
         self.held.spill_in(folder);
     }
 
-    /// Whether more may be read from agents whose results are held.
+    /// True if more may be read from agents whose results are held.
     pub(crate) fn has_room(&self) -> bool {
         self.held.has_room()
     }
@@ -99,14 +100,14 @@ impl TaskJournal {
         self.held.flush_spill().await;
     }
 
-    /// Records what processes held that are gone.
+    /// Records the results that gone processes held.
     pub(crate) async fn recover_held(&self) -> Result<(), StoreError> {
         self.held.recover().await
     }
 
-    /// Hears of what is written to a task behind this version of it.
-    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> Following {
-        Following::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
+    /// Subscribes to the events of a task after this version of it.
+    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> TaskSubscription {
+        TaskSubscription::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
 
     /// Emits the pre-verb; subscribers may deny. `verdict` is what policy already decided, and by what.
@@ -127,30 +128,30 @@ impl TaskJournal {
         (AuditSpan { verb, cost, begun, is_waiting: false, is_closed: false }, event)
     }
 
-    /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
+    /// Continues the span of a call that another process announced: only its end is recorded.
     pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> AuditSpan {
         let begun = tokio::time::Instant::now();
         AuditSpan { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
 
-    /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
+    /// Continues the span of a call that waited for approval: an event before it says why it is permitted.
     pub(crate) async fn take_up_again(
         &self,
         verb: Verb,
         cost: Option<Cents>,
         policies: &[String],
     ) -> AuditSpan {
-        let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
+        let (span, pre) = self.announce(verb, cost, Ok(&policies.into()));
         self.audit_or_hold(vec![pre], Vec::new()).await;
-        announcement
+        span
     }
 
-    /// Writes a new task down.
+    /// Stores a new task.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
     }
 
-    /// Writes a new task down that begins with an event. Nobody can listen to it yet.
+    /// Stores a new task that starts with an event. It has no subscriber yet.
     pub(crate) async fn begin(
         &self,
         task: &mut Task,
@@ -161,7 +162,7 @@ impl TaskJournal {
         self.store.begin_task(&task.head, &[first], vec![pre]).await
     }
 
-    /// Adds events to a task, those that can happen, and closes the announcement with them when the invocation ends.
+    /// Adds events to a task, those that can happen, and closes the span with them when the call ends.
     ///
     /// On an error `task` is ahead of the store: read it again.
     pub(crate) async fn record(
@@ -172,15 +173,15 @@ impl TaskJournal {
     ) -> Result<(), StoreError> {
         let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(()) };
         let written = self.append(entry).await;
-        if let (Err(_), Some((announcement, _))) = (&written, ending) {
-            // Nothing is on record: whoever tries again closes it.
-            announcement.is_closed = false;
+        if let (Err(_), Some((span, _))) = (&written, ending) {
+            // Nothing is recorded: the next attempt closes it.
+            span.is_closed = false;
         }
         written
     }
 
-    /// The same for events that have happened and cannot be had again: when the store has not taken them within `patience`, they
-    /// are held until it does, and the answer is the outcome to wait for.
+    /// Records events that cannot be received again: when the store has not taken them within `patience`, they
+    /// are held until it does, and the outcome can be waited for.
     pub(crate) async fn record_or_hold(
         &self,
         task: &mut Task,
@@ -198,8 +199,8 @@ impl TaskJournal {
             Ok(()) => Ok(None),
             Err(error @ StoreError::Unavailable(_)) => Ok(Some(self.held.hold(entry, Some(&error)))),
             Err(error) => {
-                if let Some((announcement, _)) = ending {
-                    announcement.is_closed = false;
+                if let Some((span, _)) = ending {
+                    span.is_closed = false;
                 }
                 Err(error)
             }
@@ -216,11 +217,11 @@ impl TaskJournal {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
-        let audit = ending.as_mut().map_or_else(Vec::new, |(announcement, failure)| {
+        let audit = ending.as_mut().map_or_else(Vec::new, |(span, failure)| {
             // A task is paid for once, however often its caller was asked something on the way.
-            announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
-            announcement.is_waiting = task.head.state.is_waiting();
-            self.closing(announcement, *failure)
+            span.cost = span.cost.filter(|_| task.head.state == TaskState::Completed);
+            span.is_waiting = task.head.state.is_waiting();
+            self.closing(span, *failure)
         });
         let is_empty = events.is_empty() && audit.is_empty();
         (!is_empty).then(|| Entry { head: task.head.clone(), expected, events, at, audit })
@@ -228,13 +229,13 @@ impl TaskJournal {
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
         let (task, expected, at) = (entry.head.id.clone(), entry.expected, entry.at);
-        let told = entry.audit.clone();
-        let heard = self.listeners.are_there().then(|| entry.events.clone());
+        let published = entry.audit.clone();
+        let streamed = self.listeners.has_any().then(|| entry.events.clone());
         self.store.append(entry).await?;
-        if self.listeners.are_there() {
-            self.listeners.tell(&task, expected, at, heard);
+        if self.listeners.has_any() {
+            self.listeners.publish(&task, expected, at, streamed);
         }
-        self.tell(told);
+        self.publish(published);
         Ok(())
     }
 
@@ -243,56 +244,51 @@ impl TaskJournal {
         &self,
         head: &TaskHead,
         (version, start): (u64, UnsentStart),
-        announcement: &mut AuditSpan,
+        span: &mut AuditSpan,
         failure: &Failure,
     ) {
-        let closing = self.closing(announcement, Some(failure));
+        let closing = self.closing(span, Some(failure));
         self.held.end_unsent(Unsent::new(head, version, start, closing));
     }
 
-    /// Puts records on the audit trail, and publishes those that are to be. What the store does not take now is held: nobody waits
-    /// for that longer than a moment.
+    /// Writes records to the audit log, and publishes those that are to be. Records that the store does not take now are held: no call waits
+    /// longer than a moment for that.
     async fn audit_or_hold(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>) {
         let journal = self.clone();
         let attempt = tokio::spawn(async move {
             match journal.store.audit(records.clone()).await {
-                Ok(()) => journal.tell(published),
+                Ok(()) => journal.publish(published),
                 Err(error) => journal.held.hold_audit(records, published, &error),
             }
         });
-        // It goes on by itself when it takes longer.
-        let _ = tokio::time::timeout(AUDIT_WAIT, attempt).await;
+        // It continues in the background when it takes longer.
+        let _ = tokio::time::timeout(AUDIT_WRITE_TIMEOUT, attempt).await;
     }
 
-    /// Closes an invocation that has no events to go with it.
-    pub(crate) async fn close(
-        &self,
-        announcement: &mut AuditSpan,
-        pre: Option<VerbEvent>,
-        failure: &Failure,
-    ) {
-        let closing = self.closing(announcement, Some(failure));
+    /// Closes a span without events of the task.
+    pub(crate) async fn close(&self, span: &mut AuditSpan, pre: Option<VerbEvent>, failure: &Failure) {
+        let closing = self.closing(span, Some(failure));
         let audit: Vec<_> = pre.into_iter().chain(closing.iter().cloned()).collect();
         if !audit.is_empty() {
             self.audit_or_hold(audit, closing).await;
         }
     }
 
-    /// Puts something on record that belongs to no invocation, and tells it.
+    /// Records and publishes an audit event that belongs to no call.
     pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
         let event = self.event(phase, Arc::new(verb), self.clock.now());
         self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
-    /// Puts an event on record that belongs to no invocation, and then tells it.
+    /// Records an audit event that belongs to no call, and then publishes it; fails if the store does not take it.
     pub(crate) async fn put(&self, mut event: VerbEvent) -> Result<(), StoreError> {
         event.node = self.node.get().cloned();
         self.store.audit(vec![event.clone()]).await?;
-        self.tell(vec![event]);
+        self.publish(vec![event]);
         Ok(())
     }
 
-    /// The task as it stands in the store.
+    /// Reads a task from the store.
     pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
         let version = head.version;
         let events = self.store.events(&head.id, 0).await?;
@@ -304,7 +300,7 @@ impl TaskJournal {
         Ok(task)
     }
 
-    /// Reads a task again that somebody else wrote to.
+    /// Reads a task again that was changed by another write.
     pub(crate) async fn reread(&self, task: &Task) -> Result<Task, StoreError> {
         let missing = || StoreError::Corrupt(format!("task {} is gone", task.head.id));
         let head = self.store.task(&task.head.scope, task.head.id.as_str()).await?.ok_or_else(missing)?;
@@ -315,19 +311,19 @@ impl TaskJournal {
         self.clock.now()
     }
 
-    /// What is put on record at the end of an invocation; nothing the second time.
-    fn closing(&self, announcement: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
-        if std::mem::replace(&mut announcement.is_closed, true) {
+    /// Records of the end of a span; none the second time.
+    fn closing(&self, span: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
+        if std::mem::replace(&mut span.is_closed, true) {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = self.event(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
-        let took = announcement.begun.elapsed();
+        let mut post = self.event(Phase::PostVerb, Arc::clone(&span.verb), emitted_at);
+        let took = span.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(match failure {
             Some(_) => Outcome::Failed,
-            None if announcement.is_waiting => Outcome::Waiting,
+            None if span.is_waiting => Outcome::Waiting,
             None => Outcome::Completed,
         });
         // Policy, a subscriber or a person who was asked refused it.
@@ -335,11 +331,11 @@ impl TaskJournal {
         if let Some(denied) = denied {
             post.context.deny(&denied.message);
         }
-        post.estimated_cents = announcement.cost.filter(|_| failure.is_none());
+        post.estimated_cents = span.cost.filter(|_| failure.is_none());
         let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = self.event(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            let mut error = self.event(Phase::VerbError, Arc::clone(&span.verb), emitted_at);
             error.took = Some(took);
             error.context = post_context;
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
@@ -348,25 +344,43 @@ impl TaskJournal {
         events
     }
 
-    /// Tells what is on record.
-    fn tell(&self, events: Vec<VerbEvent>) {
+    /// Publishes recorded events to the hooks.
+    fn publish(&self, events: Vec<VerbEvent>) {
         for mut event in events {
             self.bus.emit(&mut event);
         }
     }
 }
 
-// === impl Announcement ===
+// === impl AuditSpan ===
 
 impl AuditSpan {
-    /// What closed it could not be recorded: it is to be closed again.
+    /// Opens the span again, because its end could not be recorded.
     pub(crate) const fn reopen(&mut self) {
         self.is_closed = false;
     }
 
-    /// What was asked, secrets redacted.
+    /// Arguments of the call, secrets redacted.
     pub(crate) fn args(&self) -> &Json {
         &self.verb.args
+    }
+}
+
+/// Description of a call in the audit log, with arguments that may be shown.
+pub(crate) fn audit_verb(call: &Call, args: Json) -> Verb {
+    Verb {
+        verb: call.target.verb(),
+        legacy_alias: call.target.legacy_alias(),
+        org_id: call.caller.scope.org.shared(),
+        agent_card_id: call.target.agent.id.shared(),
+        agent_url: call.target.agent.url.clone(),
+        skill_id: call.target.skill.as_ref().map_or_else(|| "".into(), |skill| skill.id.shared()),
+        session_id: Arc::clone(&call.session),
+        args,
+        caller: call.caller.id.shared(),
+        task_id: call.task.shared(),
+        door: Some(call.door),
+        trace: call.trace.clone(),
     }
 }
 

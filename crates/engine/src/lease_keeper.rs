@@ -1,16 +1,20 @@
 //! Renews the lease of this process, on a thread that calls cannot starve.
 
-use std::{io, thread};
+use std::{
+    io,
+    sync::{Arc, Weak},
+    thread,
+};
 
 use rialto_model::ids::Runner;
 use tokio::{runtime, sync::oneshot, time};
 
-use crate::engine::{Engine, FaintEngine};
+use crate::process_lease::ProcessLease;
 
-/// A lease is renewed so many times while it lasts.
-const RENEWALS: u32 = 3;
+/// Number of renewals while a lease is valid.
+const RENEWALS_PER_LEASE: u32 = 3;
 
-/// Renews until it is dropped, or until the engine is gone.
+/// Thread that renews the lease until it is dropped, or until the engine is gone.
 pub(crate) struct LeaseKeeper {
     stop: Option<oneshot::Sender<()>>,
 }
@@ -19,16 +23,16 @@ pub(crate) struct LeaseKeeper {
 
 impl LeaseKeeper {
     /// Starts the thread. It has a runtime of its own: whatever keeps the others busy, this one has time.
-    pub(crate) fn start(engine: &Engine) -> io::Result<Self> {
-        let (engine, pause) = (engine.faint(), engine.inner().store.lease() / RENEWALS);
+    pub(crate) fn start(lease: &Arc<ProcessLease>) -> io::Result<Self> {
+        let (lease, pause) = (Arc::downgrade(lease), lease.duration() / RENEWALS_PER_LEASE);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, mut stopped) = oneshot::channel::<()>();
         thread::Builder::new().name("lease".to_owned()).spawn(move || {
             runtime.block_on(async {
-                let mut is_silenced = false;
-                while renew(&engine, &mut is_silenced).await {
+                let mut is_failing = false;
+                while renew(&lease, &mut is_failing).await {
                     tokio::select! {
-                        // Without anybody who could stop it, it ends with the engine.
+                        // A detached keeper ends with the engine.
                         Ok(()) = &mut stopped, if !stopped.is_terminated() => return,
                         () = time::sleep(pause) => {}
                     }
@@ -38,8 +42,8 @@ impl LeaseKeeper {
         Ok(Self { stop: Some(stop) })
     }
 
-    /// Lets it go on for as long as the engine is there.
-    pub(crate) fn forget(mut self) {
+    /// Lets it run for as long as the engine exists.
+    pub(crate) fn detach(mut self) {
         drop(self.stop.take());
     }
 }
@@ -53,28 +57,21 @@ impl Drop for LeaseKeeper {
     }
 }
 
-/// Renews once. Answers whether to go on.
-async fn renew(engine: &FaintEngine, is_silenced: &mut bool) -> bool {
-    let Some(engine) = engine.get() else { return false };
-    let runner = engine.runner();
-    if runner == Runner::NOBODY || !engine.inner().attendance.beats() {
+/// Renews once. Returns false when the engine is gone.
+async fn renew(lease: &Weak<ProcessLease>, is_failing: &mut bool) -> bool {
+    let Some(lease) = lease.upgrade() else { return false };
+    if lease.runner() == Runner::NOBODY || !lease.needs_heartbeat() {
         return true;
     }
-    let renewed = match engine.renew(runner).await {
-        Ok(true) => Ok(()),
-        Ok(false) => engine.replace_lost_lease(runner).await,
-        Err(error) => Err(error),
-    };
-    engine.inner().attendance.record_renewal(renewed.is_ok(), engine.inner().store.lease());
-    match renewed {
-        Ok(()) if std::mem::take(is_silenced) => {
-            tracing::info!("this process can say again that it is at work");
+    match lease.renew().await {
+        Ok(()) if std::mem::take(is_failing) => {
+            tracing::info!("the lease of this process is renewed again");
         }
         Ok(()) => {}
-        Err(error) if !*is_silenced => {
-            *is_silenced = true;
+        Err(error) if !*is_failing => {
+            *is_failing = true;
             tracing::error!(
-                "this process cannot say that it is at work, and others may take over its tasks: {error}"
+                "the lease of this process cannot be renewed, and others may take over its tasks: {error}"
             );
         }
         Err(_) => {}

@@ -1,8 +1,8 @@
-//! How much one caller and one org may ask for.
+//! Limits of calls per caller, org and tool.
 //!
-//! These are limits of calls, whatever door they come in by. Calls are counted in this process. Those of orgs and tools are exchanged with
-//! the other processes on the store ([`shared_counts`]), while calls under way are counted in each process. A caller is counted under a
-//! hash, so nothing is allocated for a call, and only while it has calls under way, so there is nothing to tidy up.
+//! They hold for calls of every server. Calls are counted in this process. Those of orgs and tools are exchanged with
+//! the other processes on the store ([`shared_counts`]), while calls in progress are counted in each process. A caller is counted under a
+//! hash, so nothing is allocated for a call, and only while it has calls in progress, so nothing needs to be cleaned up.
 
 mod shared_counts;
 
@@ -63,7 +63,7 @@ pub(crate) struct CallLimits {
     hasher: RandomState,
     under_way: Mutex<FastMap<u64, usize>>,
     orgs: RwLock<OrgCounts>,
-    /// Whether any tool has a limit.
+    /// Set if any tool has a limit.
     counts_tools: AtomicBool,
     tools: Mutex<ToolCounts>,
 }
@@ -91,7 +91,7 @@ struct ToolCount {
     unsent: u64,
 }
 
-/// A caller's leave to have a call under way, for as long as it lives.
+/// Permit of a caller for one concurrent call, for as long as it lives.
 pub(crate) struct CallPermit {
     limits: Arc<CallLimits>,
     key: u64,
@@ -156,13 +156,13 @@ impl CallLimits {
         *orgs = changed;
     }
 
-    /// Lets a call begin, or says when to try again. No seat is given where seats are not counted.
+    /// Lets a call begin, or says when to try again. No permit is given where permits are not counted.
     pub(crate) fn admit(
         self: &Arc<Self>,
         caller: &Caller,
         now: Timestamp,
     ) -> Result<Option<CallPermit>, Failure> {
-        let seat = self.seat(caller)?;
+        let permit = self.permit(caller)?;
         let orgs = self.orgs.read();
         if !orgs.is_empty()
             && let Some(windows) = orgs.get(caller.scope.org.as_str())
@@ -170,11 +170,11 @@ impl CallLimits {
             // Both or none: a call that one of them refuses is not counted by the other.
             let mut windows = windows.lock();
             for window in &mut *windows {
-                window.look(now).map_err(|wait| window.used_up(caller, wait))?;
+                window.check(now).map_err(|wait| window.used_up(caller, wait))?;
             }
             windows.iter_mut().for_each(RateWindow::count);
         }
-        Ok(seat)
+        Ok(permit)
     }
 
     /// Counts a call of a tool; if there were too many in this minute, says when to try again.
@@ -212,7 +212,7 @@ impl CallLimits {
         Ok(())
     }
 
-    fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<CallPermit>, Failure> {
+    fn permit(self: &Arc<Self>, caller: &Caller) -> Result<Option<CallPermit>, Failure> {
         let most = self.concurrent_calls.load(Ordering::Relaxed);
         if most == 0 {
             return Ok(None);
@@ -234,10 +234,10 @@ impl CallLimits {
         caller: &Caller,
         target: &Target,
         max_hops: u8,
-        seat: &mut Option<CallPermit>,
+        permit: &mut Option<CallPermit>,
     ) -> Result<(), Failure> {
         let is_self = caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str();
-        let (true, Some(seat)) = (is_self, seat) else { return Ok(()) };
+        let (true, Some(permit)) = (is_self, permit) else { return Ok(()) };
         let key = self.hasher.hash_one(("self", caller.scope.org.as_str(), caller.id.as_str()));
         let mut under_way = self.under_way.lock();
         let count = under_way.entry(key).or_insert(0);
@@ -246,7 +246,7 @@ impl CallLimits {
             return Err(hops::too_many(max_hops));
         }
         *count += 1;
-        seat.self_call = Some(key);
+        permit.self_call = Some(key);
         Ok(())
     }
 }
@@ -294,8 +294,8 @@ impl RateWindow {
         Self { name, seconds, most: 0, began_at: 0, used: 0, unsent: 0, is_known: false }
     }
 
-    /// Whether there is room for one more; if not, in how many seconds there is.
-    fn look(&mut self, now: Timestamp) -> Result<(), i64> {
+    /// Checks for room for one more call; fails with the seconds until there is.
+    fn check(&mut self, now: Timestamp) -> Result<(), i64> {
         self.roll(now);
         let has_room = self.most == 0 || self.used < self.most;
         if has_room { Ok(()) } else { Err(self.began_at + self.seconds - now.as_second()) }
@@ -333,7 +333,7 @@ fn full(caller: &Caller, most: usize) -> Failure {
     busy(message, 1)
 }
 
-/// A failure that passes: in so many seconds it may be another answer.
+/// Temporary failure: the caller may try again after `retry_after` seconds.
 pub(crate) fn busy(message: impl Into<String>, retry_after: i64) -> Failure {
     Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
 }
@@ -359,13 +359,13 @@ mod tests {
     fn a_caller_has_so_many_seats_and_another_has_its_own() {
         let (limits, now) = (limits(2, 0, 0), at("2026-08-01T12:00:00Z"));
         let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
-        let seats = [limits.admit(&ann, now).unwrap(), limits.admit(&ann, now).unwrap()];
+        let permits = [limits.admit(&ann, now).unwrap(), limits.admit(&ann, now).unwrap()];
         let refused = limits.admit(&ann, now).unwrap_err();
         assert_eq!(refused.kind, Kind::Busy);
         assert!(refused.message.contains("ann") && refused.message.contains("concurrent_calls"), "{refused}");
         assert_eq!(refused.data.unwrap().get(), r#"{"retryAfter":1}"#);
         assert!(limits.admit(&bob, now).is_ok());
-        drop(seats);
+        drop(permits);
         assert!(limits.admit(&ann, now).is_ok());
         assert!(limits.under_way.lock().is_empty(), "who has nothing under way takes no room");
     }
@@ -391,9 +391,9 @@ mod tests {
         limits.change(&Config { concurrent_calls: 1, orgs, ..Config::default() });
         assert!(limits.admit(&ann, now).unwrap_err().message.contains("hour"));
         limits.change(&Config { concurrent_calls: 1, ..Config::default() });
-        let seat = limits.admit(&ann, now).unwrap();
+        let permit = limits.admit(&ann, now).unwrap();
         assert!(limits.admit(&ann, now).unwrap_err().message.contains("concurrent_calls"));
-        drop(seat);
+        drop(permit);
         assert!(limits.admit(&ann, now).is_ok());
     }
 

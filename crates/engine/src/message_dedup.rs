@@ -5,7 +5,7 @@
 //! was sent, before redaction, and stored with it. While several processes share the store, a message is also claimed there, so
 //! that it is one task even when two processes receive it at once.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rialto_model::{
     call::{Caller, Door},
@@ -13,7 +13,7 @@ use rialto_model::{
     ids::TaskId,
     json::Json,
     message::{Content, ContentHash, Message, Part, Role},
-    store::MessageClaim,
+    store::{MessageClaim, Store},
     task::{Task, TaskHead},
 };
 use serde_json::value::RawValue;
@@ -21,17 +21,22 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    conversation::{Talk, number_of},
-    engine::{Engine, store_failure},
-    request::Request,
-    store_failure::read_failure,
+    conversation::ConversationMessage,
+    journal::TaskJournal,
+    process_lease::ProcessLease,
+    recent_messages::{RecentMessages, message_number},
+    registry::Registry,
+    request::CallRequest,
+    seen_messages::SeenMessages,
+    store_failure::{read_failure, store_failure},
+    task_service::TaskService,
 };
 
-/// How long a process may take from claiming a message to writing down its task, before the claim counts as abandoned.
-const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
+/// Time in which a process must store the task of a message that it has claimed, before the claim counts as abandoned.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause between two looks for the task of a message that another process has claimed.
-const CLAIM_POLL: Duration = Duration::from_millis(10);
+/// Interval of polls for the task of a message that another process has claimed.
+const CLAIM_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Outcome of claiming a message.
 pub(crate) enum MessageClaimOutcome {
@@ -41,78 +46,93 @@ pub(crate) enum MessageClaimOutcome {
     Duplicate(TaskId),
 }
 
-// === impl Engine ===
+/// Deduplication of messages, and search for tasks by message.
+pub struct MessageDedup {
+    pub(crate) store: Arc<dyn Store>,
+    journal: TaskJournal,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) lease: Arc<ProcessLease>,
+    tasks: Arc<TaskService>,
+    /// Messages that started tasks in this process.
+    pub(crate) recent: RecentMessages,
+    /// Messages that may be in the store.
+    pub(crate) seen: SeenMessages,
+}
 
-impl Engine {
-    /// Whether a message was said in a task before.
-    pub async fn heard(&self, task: &Task, said: &Message) -> bool {
-        if let Some(is_heard) = is_heard_in(task, said, &hash_parts(&said.parts)) {
-            return is_heard;
+// === impl MessageDedup ===
+
+impl MessageDedup {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        registry: Arc<Registry>,
+        lease: Arc<ProcessLease>,
+        (tasks, journal): (Arc<TaskService>, TaskJournal),
+    ) -> Self {
+        let (recent, seen) = (RecentMessages::default(), SeenMessages::default());
+        Self { store, journal, registry, lease, tasks, recent, seen }
+    }
+
+    /// True if a task has received this message before.
+    pub async fn is_in_task(&self, task: &Task, said: &Message) -> bool {
+        if let Some(is_received) = is_received_in(task, said, &hash_parts(&said.parts)) {
+            return is_received;
         }
-        // What is said to an approval is not kept as it was said.
+        // A message to an approval is not stored as it was sent.
         let caller = Caller { scope: task.head.scope.clone(), ..Caller::user(task.head.caller.as_str()) };
-        match self.inner().messages.known(&caller, &said.id) {
+        match self.recent.find(&caller, &said.id) {
             Some(slot) => slot.lock().await.contains(&task.head.id),
             None => false,
         }
     }
 
-    /// The task that its client, one of A2A 0.1, gave that name: the newest.
-    pub async fn named_task(&self, caller: &Caller, name: &str) -> Result<Option<Task>, Failure> {
+    /// Finds the task that its client, one of A2A 0.1, gave that name: the newest.
+    pub async fn find_named_task(&self, caller: &Caller, name: &str) -> Result<Option<Task>, Failure> {
         let mut heads = Vec::new();
-        if let Some(slot) = self.inner().messages.known(caller, name) {
+        if let Some(slot) = self.recent.find(caller, name) {
             for id in slot.lock().await.iter() {
-                heads.extend(self.head(caller, id.as_str()).await?);
+                heads.extend(self.tasks.find_head(caller, id.as_str()).await?);
             }
         }
-        if heads.is_empty() || self.may_be_seen(number_of(caller, name)).await? {
-            heads.extend(self.namesakes(caller, name).await?);
+        if heads.is_empty() || self.may_be_stored(message_number(caller, name)).await? {
+            heads.extend(self.find_by_message_id(caller, name).await?);
         }
         let named = heads.into_iter().filter(|head| head.door == Door::A2aFirst);
         match named.max_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id))) {
-            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(read_failure),
+            Some(head) => self.journal.read(head).await.map(Some).map_err(read_failure),
             None => Ok(None),
         }
     }
 
-    /// A caller's task under our own id for it, as it stands in the journal. Nobody is asked about it.
-    pub async fn look_by_id(&self, caller: &Caller, id: &str) -> Result<Option<Task>, Failure> {
-        match self.head(caller, id).await? {
-            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(read_failure),
-            None => Ok(None),
-        }
-    }
-
-    /// The task that the same message began or went to before, if there is one. `known` are those of its name that are
-    /// remembered; a new message has none, and is seldom looked for in the store.
-    pub(crate) async fn came_before(
+    /// Finds the task that this message started or continued before. `known` are the remembered tasks of its id; a new message has none,
+    /// and is seldom looked up in the store.
+    pub(crate) async fn find_duplicate(
         &self,
-        request: &Request,
-        talk: &Talk,
+        request: &CallRequest,
+        conversation: &ConversationMessage,
         known: &mut Vec<TaskId>,
     ) -> Result<Option<TaskId>, Failure> {
-        let (caller, said) = (&request.caller, &talk.spoken.message);
-        let hash = talk.hash();
+        let (caller, said) = (&request.caller, &conversation.spoken.message);
+        let hash = conversation.hash();
         if let Some(id) = &request.task {
-            let task = self.own_task(caller, id).await?;
-            return Ok((is_heard_in(&task, said, &hash) == Some(true)).then_some(task.head.id));
+            let task = self.tasks.read(caller, id).await?;
+            return Ok((is_received_in(&task, said, &hash) == Some(true)).then_some(task.head.id));
         }
         for id in known.iter().rev() {
-            if let Some(task) = self.look_by_id(caller, id.as_str()).await?
-                && began(&task, request, &hash)
+            if let Some(task) = self.tasks.find_by_id(caller, id.as_str()).await?
+                && was_started_by(&task, request, &hash)
             {
                 return Ok(Some(task.head.id));
             }
         }
-        if !self.may_be_seen(number_of(caller, &said.id)).await? {
+        if !self.may_be_stored(message_number(caller, &said.id)).await? {
             return Ok(None);
         }
-        for head in self.namesakes(caller, &said.id).await? {
+        for head in self.find_by_message_id(caller, &said.id).await? {
             if known.contains(&head.id) {
                 continue;
             }
-            let task = self.inner().journal.read(head).await.map_err(read_failure)?;
-            if began(&task, request, &hash) {
+            let task = self.journal.read(head).await.map_err(read_failure)?;
+            if was_started_by(&task, request, &hash) {
                 known.push(task.head.id.clone());
                 return Ok(Some(task.head.id));
             }
@@ -120,82 +140,76 @@ impl Engine {
         Ok(None)
     }
 
-    /// Claims a message for a task that this process is about to begin or continue, if others share the store.
-    pub(crate) async fn claim_message(
+    /// Claims a message for a task that this process is about to start or continue, if others share the store.
+    pub(crate) async fn claim(
         &self,
-        request: &Request,
-        talk: &Talk,
+        request: &CallRequest,
+        conversation: &ConversationMessage,
         task: &TaskId,
     ) -> Result<MessageClaimOutcome, Failure> {
         if self.is_alone() {
             return Ok(MessageClaimOutcome::Ours(None));
         }
-        let (store, clock) = (&self.inner().store, &self.inner().journal);
-        let (said, hash) = (&talk.spoken.message, talk.hash());
+        let store = &self.store;
+        let (said, hash) = (&conversation.spoken.message, conversation.hash());
         let claim = MessageClaim {
             key: claim_key(request, said, &hash),
             task: task.clone(),
-            runner: self.attend().await?,
-            at: clock.now(),
+            runner: self.lease.ensure_registered().await?,
+            at: self.journal.now(),
         };
-        let until = Instant::now() + CLAIM_PATIENCE;
+        let until = Instant::now() + CLAIM_TIMEOUT;
         loop {
             let Some(other) = store.claim_message(&claim).await.map_err(store_failure)? else {
                 return Ok(MessageClaimOutcome::Ours(Some(Box::new(claim))));
             };
             let is_begun = match &request.task {
                 Some(id) => {
-                    let task = self.own_task(&request.caller, id).await?;
-                    is_heard_in(&task, said, &hash) == Some(true)
+                    let task = self.tasks.read(&request.caller, id).await?;
+                    is_received_in(&task, said, &hash) == Some(true)
                 }
-                None => self.head(&request.caller, other.task.as_str()).await?.is_some(),
+                None => self.tasks.find_head(&request.caller, other.task.as_str()).await?.is_some(),
             };
             if is_begun {
                 return Ok(MessageClaimOutcome::Duplicate(other.task));
             }
             let is_abandoned = Instant::now() >= until
-                || !store.is_at_work(other.runner, clock.now()).await.map_err(store_failure)?;
+                || !store.is_at_work(other.runner, self.journal.now()).await.map_err(store_failure)?;
             if is_abandoned {
                 store.release_message(&other).await.map_err(store_failure)?;
             } else {
-                sleep(CLAIM_POLL).await;
+                sleep(CLAIM_POLL_INTERVAL).await;
             }
         }
     }
 
-    async fn namesakes(&self, caller: &Caller, message: &str) -> Result<Vec<TaskHead>, Failure> {
-        let found = self.inner().store.tasks_of_message(&caller.scope, &caller.id, message).await;
+    async fn find_by_message_id(&self, caller: &Caller, message: &str) -> Result<Vec<TaskHead>, Failure> {
+        let found = self.store.tasks_of_message(&caller.scope, &caller.id, message).await;
         found.map_err(store_failure)
-    }
-
-    /// What is known of a caller's task with that id of ours.
-    async fn head(&self, caller: &Caller, id: &str) -> Result<Option<TaskHead>, Failure> {
-        let head = self.inner().store.task(&caller.scope, id).await.map_err(store_failure)?;
-        Ok(head.filter(|head| head.id.as_str() == id && head.caller == caller.id))
     }
 }
 
-/// Whether a task began with this message, for the same target.
-fn began(task: &Task, request: &Request, hash: &ContentHash) -> bool {
+/// True if a task started with this message, for the target of the request.
+fn was_started_by(task: &Task, request: &CallRequest, hash: &ContentHash) -> bool {
     let (head, target) = (&task.head, &request.target);
     let is_same_target = (head.agent == target.agent.id || head.agent_url == target.agent.url)
         && head.skill.as_ref() == target.skill.as_ref().map(|skill| &skill.id);
-    // A caller that left the choice to us meant the agent that was chosen before.
-    let is_chosen_here = request.id.is_some();
+    // A request without an agent means the one that was selected before.
+    let is_dispatched = request.id.is_some();
     let is_same_content = message_hashes(task).first() == Some(hash);
-    (is_same_target || is_chosen_here) && is_same_content
+    (is_same_target || is_dispatched) && is_same_content
 }
 
-/// Whether a message is in a task, if any with its id is.
-fn is_heard_in(task: &Task, said: &Message, hash: &ContentHash) -> Option<bool> {
+/// True if a task has received a message; none if it has no message of that id.
+fn is_received_in(task: &Task, said: &Message, hash: &ContentHash) -> Option<bool> {
     let mut hashed = task.received.iter().filter(|(id, _)| *id == said.id).peekable();
     if hashed.peek().is_some() {
         return Some(hashed.any(|(_, known)| known == hash));
     }
     // Written by a version that stored no hashes.
-    let mut namesakes = messages_in(task).filter(|heard| heard.id == said.id).peekable();
+    let mut namesakes = messages_in(task).filter(|message| message.id == said.id).peekable();
     namesakes.peek()?;
-    Some(namesakes.any(|heard| hash_parts(&heard.parts) == *hash))
+    Some(namesakes.any(|message| hash_parts(&message.parts) == *hash))
 }
 
 /// Hashes of the caller's messages in a task, the first message first.
@@ -207,13 +221,13 @@ pub fn message_hashes(task: &Task) -> Vec<ContentHash> {
     task.received.iter().map(|(_, hash)| hash.clone()).collect()
 }
 
-/// The caller's messages in a task.
+/// Messages of the caller in a task.
 fn messages_in(task: &Task) -> impl Iterator<Item = &Message> {
     task.history.iter().filter(|message| message.role != Role::Agent)
 }
 
-/// Key under which a message is claimed: what makes it a duplicate of another one.
-fn claim_key(request: &Request, said: &Message, hash: &ContentHash) -> String {
+/// Key under which a message is claimed. Messages with equal keys are duplicates.
+fn claim_key(request: &CallRequest, said: &Message, hash: &ContentHash) -> String {
     let mut hasher = ContentHasher::default();
     let Caller { scope, id, .. } = &request.caller;
     for text in [scope.org.as_str(), scope.project.as_str(), id.as_str(), &said.id] {
@@ -228,7 +242,7 @@ fn claim_key(request: &Request, said: &Message, hash: &ContentHash) -> String {
     hasher.finish()
 }
 
-/// Hash of what a message says. The order of an object's members and white space do not count; every digit of a number does.
+/// Content hash of a message. The order of an object's members and white space do not count; every digit of a number does.
 pub fn hash_parts(parts: &[Part]) -> ContentHash {
     let mut hasher = ContentHasher::default();
     for part in parts {
@@ -245,7 +259,7 @@ pub fn hash_parts(parts: &[Part]) -> ContentHash {
     ContentHash::new(hasher.finish())
 }
 
-/// SHA-256 over values that are told apart by their kind and length.
+/// SHA-256 over values that are separated by their kind and length.
 #[derive(Default)]
 struct ContentHasher(Sha256);
 

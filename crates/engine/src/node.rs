@@ -1,8 +1,8 @@
 //! Membership of this process among the nodes of its store: its name there, and whether an operator has ordered it to be drained.
 //!
 //! A node sends a heartbeat every second, and the answer says whether it is to be drained. A draining node answers requests, and starts nothing
-//! by itself: no takeover, no schedule, no webhook. Its lease ([`attendance`](crate::attendance)) is another matter: that is renewed by a
-//! thread that calls cannot starve.
+//! by itself: no takeover, no schedule, no webhook. Its lease ([`process_lease`](crate::process_lease)) is separate: that is renewed
+//! by a thread that calls cannot starve.
 
 use std::{
     sync::{
@@ -17,10 +17,13 @@ use rialto_model::{
     failure::Failure,
     ids::Runner,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
+    store::Store,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, store_failure};
+use crate::{
+    journal::TaskJournal, process_lease::ProcessLease, registry::Registry, store_failure::store_failure,
+};
 
 /// Time between two heartbeats, and with it the longest time until an order to drain is noticed.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,18 +39,38 @@ pub struct NodeIdentity {
     pub version: &'static str,
 }
 
-/// State of this process as a node. A process that is none starts work like one that is not drained.
-#[derive(Default)]
-pub(crate) struct NodeMembership {
+/// Nodes that share the store, and this process among them. A process that is no node starts work like one that is not drained.
+pub struct NodeService {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) lease: Arc<ProcessLease>,
+    journal: TaskJournal,
     identity: OnceLock<(NodeIdentity, Timestamp)>,
     is_draining: Arc<AtomicBool>,
-    /// Whether another live process has the name.
+    /// Set while another live process has the name.
     is_name_taken: AtomicBool,
 }
 
-// === impl NodeMembership ===
+// === impl NodeService ===
 
-impl NodeMembership {
+impl NodeService {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        registry: Arc<Registry>,
+        lease: Arc<ProcessLease>,
+        journal: TaskJournal,
+    ) -> Self {
+        Self {
+            store,
+            registry,
+            lease,
+            journal,
+            identity: OnceLock::new(),
+            is_draining: Arc::default(),
+            is_name_taken: AtomicBool::default(),
+        }
+    }
+
     fn set_draining(&self, is_draining: bool) {
         if self.is_draining.swap(is_draining, Ordering::Relaxed) == is_draining {
             return;
@@ -75,29 +98,25 @@ impl NodeMembership {
             None => tracing::info!(node.name = name, "the node name \"{name}\" is this process's now"),
         }
     }
-}
 
-// === impl Engine ===
-
-impl Engine {
-    /// Makes this process a node under this name, and learns whether the node is to be drained. To be called once it has its lease
-    /// ([`Engine::take_post`]).
-    pub async fn join_nodes(&self, identity: NodeIdentity) -> Result<(), Failure> {
-        self.inner().journal.set_node(&identity.name);
+    /// Makes this process a node under this name, and learns from the store if the node is to be drained. To be called once it has its
+    /// lease ([`ProcessLease::register`]).
+    pub async fn join(&self, identity: NodeIdentity) -> Result<(), Failure> {
+        self.journal.set_node(&identity.name);
         // A process joins once.
-        let _ = self.inner().node.identity.set((identity, self.now()));
-        self.beat_node().await
+        let _ = self.identity.set((identity, self.journal.now()));
+        self.send_heartbeat().await
     }
 
-    /// Sends heartbeats until it is told to stop.
-    pub async fn keep_node(&self, stop: CancellationToken) {
+    /// Sends heartbeats until `stop` is cancelled.
+    pub async fn run_heartbeat(&self, stop: CancellationToken) {
         let mut is_failing = false;
         while !stop.is_cancelled() {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(BEAT_INTERVAL) => {}
             }
-            let sent = self.beat_node().await;
+            let sent = self.send_heartbeat().await;
             if let Err(failure) = &sent
                 && !is_failing
             {
@@ -107,45 +126,45 @@ impl Engine {
         }
     }
 
-    /// Says that this process is a node no more.
-    pub async fn leave_nodes(&self) {
-        let runner = self.runner();
-        if self.inner().node.identity.get().is_none() || runner == Runner::NOBODY {
+    /// Removes this process from the nodes.
+    pub async fn leave(&self) {
+        let runner = self.lease.runner();
+        if self.identity.get().is_none() || runner == Runner::NOBODY {
             return;
         }
-        if let Err(error) = self.inner().store.retire_node(runner).await {
-            tracing::warn!("this node could not sign off: {error}");
+        if let Err(error) = self.store.retire_node(runner).await {
+            tracing::warn!("this node could not be removed from the nodes: {error}");
         }
     }
 
     /// Name of this process as a node, if it is one.
-    pub fn node_name(&self) -> Option<&str> {
-        self.inner().node.identity.get().map(|(identity, _)| &*identity.name)
+    pub fn name(&self) -> Option<&str> {
+        self.identity.get().map(|(identity, _)| &*identity.name)
     }
 
     /// Flag that is set while this node is drained: it is to start no work by itself then.
     pub fn draining_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.inner().node.is_draining)
+        Arc::clone(&self.is_draining)
     }
 
-    /// Whether this node is drained.
+    /// True if this node is drained.
     pub fn is_draining(&self) -> bool {
-        self.inner().node.is_draining.load(Ordering::Relaxed)
+        self.is_draining.load(Ordering::Relaxed)
     }
 
-    /// The nodes that share the store.
-    pub async fn nodes(&self) -> Result<Vec<NodeStatus>, Failure> {
-        self.inner().store.nodes(self.now()).await.map_err(store_failure)
+    /// Lists the nodes that share the store.
+    pub async fn list(&self) -> Result<Vec<NodeStatus>, Failure> {
+        self.store.nodes(self.journal.now()).await.map_err(store_failure)
     }
 
-    /// Orders a node to be drained, or undoes it. Answers whether there is such a node.
-    pub async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> Result<bool, Failure> {
-        self.inner().store.drain_node(name, drain).await.map_err(store_failure)
+    /// Orders a node to be drained, or undoes that. Returns false if there is no such node.
+    pub async fn set_drain(&self, name: &str, drain: Option<&NodeDrain>) -> Result<bool, Failure> {
+        self.store.drain_node(name, drain).await.map_err(store_failure)
     }
 
-    async fn beat_node(&self) -> Result<(), Failure> {
-        let (membership, runner) = (&self.inner().node, self.runner());
-        let Some((identity, started_at)) = membership.identity.get() else { return Ok(()) };
+    async fn send_heartbeat(&self) -> Result<(), Failure> {
+        let runner = self.lease.runner();
+        let Some((identity, started_at)) = self.identity.get() else { return Ok(()) };
         if runner == Runner::NOBODY {
             return Ok(());
         }
@@ -156,14 +175,14 @@ impl Engine {
             address: identity.address.clone(),
             version: identity.version.to_owned(),
             started_at: *started_at,
-            renewed_at: self.now(),
+            renewed_at: self.journal.now(),
         };
-        match self.inner().store.beat_node(&node).await.map_err(store_failure)? {
+        match self.store.beat_node(&node).await.map_err(store_failure)? {
             NodeBeat::Accepted { is_draining } => {
-                membership.set_name_taken(&node.name, None);
-                membership.set_draining(is_draining);
+                self.set_name_taken(&node.name, None);
+                self.set_draining(is_draining);
             }
-            NodeBeat::NameInUse { address } => membership.set_name_taken(&node.name, Some(&address)),
+            NodeBeat::NameInUse { address } => self.set_name_taken(&node.name, Some(&address)),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The far side, as the engine sees it: who executes a call, and who fetches a card.
+//! Traits of backends: they execute calls, and fetch cards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,87 +16,87 @@ use rialto_model::{
 };
 use rialto_policy::Permitted;
 
-/// Executes calls. Each protocol we can call out in is one.
+/// Backend that executes calls. Each outgoing protocol is one.
 ///
-/// A stream ends after an event that ends the task or makes it wait. A peer reports trouble as
+/// A stream ends after an event that ends the task or makes it wait. A backend reports a failure as
 /// [`Event::Failed`], never by ending the stream early.
 pub trait Peer: Send + Sync {
-    /// Sends a call and tells what becomes of it.
+    /// Sends a call, and returns the events of its task.
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event>;
 
-    /// Tells how a task goes on that was sent earlier. Trouble in asking is an `Err`: it says nothing about the task.
+    /// Follows a task that was sent earlier. A failure to ask is an `Err`: it says nothing about the task.
     fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>>;
 
-    /// Asks for a task to be called off, and tells what became of it.
+    /// Cancels a task, and returns its events.
     fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>>;
 }
 
-/// Where to look for a card.
+/// Request to fetch a card.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// Whose it is.
+pub struct DiscoveryRequest {
+    /// Org and project.
     pub scope: Scope,
-    /// What stands there.
+    /// Kind of backend.
     pub backing: Backing,
     /// The canonical base URL.
     pub url: String,
-    /// Where below it the card is; none tries the well-known places.
+    /// Path of the card below it; none tries the well-known paths.
     pub card_path: Option<String>,
-    /// What to show at the door when asked.
+    /// Credential for an agent that requires authentication.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used.
+    /// True if private and loopback addresses may be used.
     pub allow_private: bool,
-    /// The validator of the card we have.
+    /// Validator (ETag) of the known card.
     pub etag: Option<String>,
-    /// The card we have: the same text again says nothing new, and need not be read.
+    /// The known card: an equal text need not be parsed.
     pub known: Option<Arc<Card>>,
-    /// How long it may take in all.
+    /// Timeout of the whole request.
     pub timeout: Duration,
 }
 
-/// What was found.
+/// Result of fetching a card.
 #[derive(Clone, Debug)]
 pub enum Fetched {
     /// A card.
     Card {
         /// The card.
         card: Box<Card>,
-        /// Where below the base URL it was.
+        /// Its path below the base URL.
         path: String,
         /// Its validator.
         etag: Option<String>,
-        /// What became of its signature.
+        /// Result of verifying its signature.
         signature: Signature,
     },
-    /// The card we have is still good.
+    /// The known card has not changed.
     Unchanged,
 }
 
-/// Why no card was found.
+/// Failure to fetch a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     /// The server answered with another status than 200.
     #[error("{url} answered with HTTP status {status}")]
     Status {
-        /// What was asked for.
+        /// URL that was requested.
         url: String,
-        /// The answer.
+        /// Status of the response.
         status: u16,
     },
-    /// What is there is not a valid card.
+    /// The response is not a valid card.
     #[error("the card at {url} is not valid: {reason}")]
     Invalid {
-        /// Where it was found.
+        /// URL of the card.
         url: String,
         /// JSON path and what was expected.
         reason: String,
     },
-    /// Nobody answered.
+    /// No response.
     #[error("{url} could not be reached: {reason}")]
     Unreachable {
-        /// What was asked for.
+        /// URL that was requested.
         url: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// This process or machine could not open a connection; nothing is known about the server.
@@ -113,10 +113,10 @@ pub enum DiscoveryError {
          the agents themselves"
     )]
     Own {
-        /// Where it was found.
+        /// URL of the card.
         url: String,
     },
-    /// We may not go there.
+    /// The egress rules forbid the address.
     #[error("{0}")]
     Refused(String),
 }
@@ -124,12 +124,12 @@ pub enum DiscoveryError {
 /// Fetches cards.
 #[async_trait]
 pub trait Discovery: Send + Sync {
-    /// Looks for the card at `place`.
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError>;
+    /// Fetches a card.
+    async fn fetch(&self, request: &DiscoveryRequest) -> Result<Fetched, DiscoveryError>;
 }
 
-/// What a peer learns about an agent while talking to it.
-pub trait Learned: Send + Sync {
+/// Observer of the dialect that an agent turns out to speak.
+pub trait DialectObserver: Send + Sync {
     /// The agent speaks another dialect than its card says.
     fn speaks(&self, agent: &Arc<Agent>, dialect: Dialect);
 }

@@ -1,4 +1,4 @@
-//! Who executes a call is decided by what stands behind its row.
+//! Selection of the backend of a call by its registry row.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use rialto_model::{
 };
 use rialto_policy::Permitted;
 
-use crate::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
+use crate::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer};
 
-/// All peers, as one.
+/// All backends as one.
 pub struct Peers {
     /// Calls remote agents.
     pub a2a: Arc<dyn Peer>,
@@ -29,7 +29,7 @@ pub struct Peers {
     pub acp: Arc<dyn Peer>,
 }
 
-/// All ways to find out what a row can do, as one.
+/// Discovery of all kinds of backends as one.
 pub struct Discoveries {
     /// Fetches agents' cards.
     pub a2a: Arc<dyn Discovery>,
@@ -69,7 +69,7 @@ impl Peer for Peers {
 
 #[async_trait]
 impl Discovery for Discoveries {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         if let Some(card) = place.backing.own_card() {
             let (card, path) = (Box::new(card), String::new());
             return Ok(Fetched::Card { card, path, etag: None, signature: Signature::None });

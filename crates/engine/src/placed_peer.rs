@@ -26,11 +26,11 @@ use serde_json::json;
 
 use self::sender::RelayedStream;
 use crate::{
-    engine::{Engine, FaintEngine},
-    peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
+    call_runner::NO_SUCH_TASK,
+    engine::{Engine, WeakEngine},
+    peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer},
     placement::{ProgramPlace, tag_handle, untag_handle},
     relayed_call::{RelayedWork, SentCancel},
-    takeover::NO_SUCH_TASK,
 };
 
 /// Executes calls here or on the node that runs their program. Cloning shares it.
@@ -45,7 +45,7 @@ struct PlacedPeerState {
 
 /// The engine, for what is made before it. Cloning shares it.
 #[derive(Clone, Default)]
-pub struct EngineLink(Arc<OnceLock<FaintEngine>>);
+pub struct EngineLink(Arc<OnceLock<WeakEngine>>);
 
 /// Asks what programs can do that run here. The other nodes learn it from the store.
 pub struct PlacedDiscovery {
@@ -59,13 +59,13 @@ pub struct PlacedDiscovery {
 
 impl EngineLink {
     /// Sets the engine, which knows the nodes.
-    pub fn set(&self, engine: FaintEngine) {
+    pub fn set(&self, engine: WeakEngine) {
         // There is one.
         let _ = self.0.set(engine);
     }
 
     fn get(&self) -> Result<Engine, Failure> {
-        let engine = self.0.get().and_then(FaintEngine::get);
+        let engine = self.0.get().and_then(WeakEngine::upgrade);
         engine.ok_or_else(|| Failure::new(Kind::Internal, "the engine is stopping"))
     }
 }
@@ -73,7 +73,7 @@ impl EngineLink {
 // === impl PlacedPeer ===
 
 impl PlacedPeer {
-    /// A peer that executes calls with `local` where their program runs in this process.
+    /// Creates a backend that executes calls with `local` if their program runs in this process.
     pub fn new(local: Arc<dyn Peer>, engine: EngineLink) -> Self {
         Self(Arc::new(PlacedPeerState { local, engine }))
     }
@@ -103,22 +103,22 @@ impl PlacedPeer {
     ) -> Result<BoxStream<'static, Event>, Failure> {
         call.continues = untagged(call.continues);
         // Policy has permitted it where it was taken, perhaps after an approval.
-        let permitted = engine.inner().check_approved(call).map_err(|denied| refused(&denied))?;
+        let permitted = engine.policies().check_approved(call).map_err(|denied| refused(&denied))?;
         Ok(self.0.local.send(permitted).map(move |event| tagged(event, own)).boxed())
     }
 
     /// Cancels a task in this process.
     async fn cancel_here(&self, engine: &Engine, mut cancel: Cancel) -> Result<Vec<Event>, Failure> {
         cancel.remote = untagged(cancel.remote);
-        let permitted = engine.inner().check_approved(cancel).map_err(|denied| refused(&denied))?;
+        let permitted = engine.policies().check_approved(cancel).map_err(|denied| refused(&denied))?;
         self.0.local.cancel(permitted).await
     }
 
     async fn cancel_anywhere(&self, cancel: Cancel) -> Result<Vec<Event>, Failure> {
         let engine = self.engine()?;
         match handle_runner(&cancel.remote) {
-            Some(runner) if runner == engine.runner() => self.cancel_here(&engine, cancel).await,
-            Some(runner) if engine.is_at_work(runner).await? => {
+            Some(runner) if runner == engine.lease().runner() => self.cancel_here(&engine, cancel).await,
+            Some(runner) if engine.lease().is_alive(runner).await? => {
                 let work = RelayedWork::Cancel(Box::new(SentCancel::new(&cancel)));
                 let events = RelayedStream::new(self.clone(), work, runner).into_stream();
                 events.collect::<Vec<_>>().await.into_iter().collect()
@@ -147,12 +147,13 @@ impl Peer for PlacedPeer {
         if target.agent.backing.placement().is_none() {
             return self.0.local.follow(follow);
         }
-        let own = self.engine().map(|engine| engine.runner());
+        let own = self.engine().map(|engine| engine.lease().runner());
         if own.is_ok_and(|own| handle_runner(remote) == Some(own)) {
             let (engine, mut follow) = (self.engine(), follow.into_inner());
             follow.remote = untagged(follow.remote);
-            let permitted = engine
-                .and_then(|engine| engine.inner().check_approved(follow).map_err(|denied| refused(&denied)));
+            let permitted = engine.and_then(|engine| {
+                engine.policies().check_approved(follow).map_err(|denied| refused(&denied))
+            });
             return match permitted {
                 Ok(permitted) => self.0.local.follow(permitted),
                 Err(failure) => stream::iter([Err(failure)]).boxed(),
@@ -176,11 +177,11 @@ impl Peer for PlacedPeer {
 
 #[async_trait]
 impl Discovery for PlacedDiscovery {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let Some(placement) = place.backing.placement() else { return self.local.fetch(place).await };
         let not_asked = |reason: String| DiscoveryError::Local { url: place.url.clone(), reason };
         let engine = self.engine.get().map_err(|failure| not_asked(failure.message))?;
-        match engine.place_program(&place.scope, &place.url, placement).await {
+        match engine.nodes().place_program(&place.scope, &place.url, placement).await {
             Ok(ProgramPlace::Here(_)) => self.local.fetch(place).await,
             Ok(ProgramPlace::There(_)) => Err(not_asked("another node runs it".to_owned())),
             Err(failure) => Err(not_asked(failure.message)),
@@ -191,18 +192,22 @@ impl Discovery for PlacedDiscovery {
 /// Process that executes a call. One that answers a question goes to the process that asked.
 async fn place_call(engine: &Engine, call: &Call) -> Result<ProgramPlace, Failure> {
     if let Some(runner) = handle_runner(&call.continues) {
-        if runner == engine.runner() {
+        if runner == engine.lease().runner() {
             return Ok(ProgramPlace::Here(runner));
         }
-        return if engine.is_at_work(runner).await? { Ok(ProgramPlace::There(runner)) } else { Err(lost()) };
+        return if engine.lease().is_alive(runner).await? {
+            Ok(ProgramPlace::There(runner))
+        } else {
+            Err(lost())
+        };
     }
     let agent = &call.target.agent;
     match agent.backing.placement() {
         Some(placement) => {
-            engine.attend().await?;
-            engine.place_program(&agent.scope, &agent.url, placement).await
+            engine.lease().ensure_registered().await?;
+            engine.nodes().place_program(&agent.scope, &agent.url, placement).await
         }
-        None => Ok(ProgramPlace::Here(engine.runner())),
+        None => Ok(ProgramPlace::Here(engine.lease().runner())),
     }
 }
 
@@ -225,7 +230,7 @@ fn refused(denied: &Denied) -> Failure {
     Failure::new(Kind::Denied, denied.to_string())
 }
 
-/// The node that executed a call is gone, and nobody can be asked about it.
+/// Failure when the node that executed a call is gone.
 fn lost() -> Failure {
     let message = "the node that ran this has stopped; it may have been done: check before you send it again";
     Failure::new(Kind::PeerFailed, message).with_data(Json::of(&json!({ "remoteCode": NO_SUCH_TASK })))

@@ -10,7 +10,7 @@ use rialto_model::{
     node::NodeStatus,
 };
 
-use crate::engine::{Engine, store_failure};
+use crate::{node::NodeService, store_failure::store_failure};
 
 /// Process that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,9 @@ fn program_key(scope: &Scope, url: &str) -> String {
     format!("{}/{}/{url}", scope.org, scope.project)
 }
 
-// === impl Engine ===
+// === impl NodeService ===
 
-impl Engine {
+impl NodeService {
     /// Process that runs a program. One that runs on a single node at a time gets a node if it has none that is at work.
     pub(crate) async fn place_program(
         &self,
@@ -36,7 +36,7 @@ impl Engine {
         url: &str,
         placement: &Placement,
     ) -> Result<ProgramPlace, Failure> {
-        let (nodes, own) = (self.nodes().await?, self.runner());
+        let (nodes, own) = (self.list().await?, self.lease.runner());
         let mut candidates: Vec<&NodeStatus> =
             nodes.iter().filter(|status| status.is_alive && placement.allows(&status.node.name)).collect();
         // New programs are started on nodes that are not drained, and by whichever wants them.
@@ -47,8 +47,7 @@ impl Engine {
             return Err(unplaced(url, placement, &nodes));
         };
         let holder = if placement.singleton {
-            let store = &self.inner().store;
-            store.hold_program(&program_key(scope, url), &runners).await.map_err(store_failure)?
+            self.store.hold_program(&program_key(scope, url), &runners).await.map_err(store_failure)?
         } else if runners.contains(&own) {
             own
         } else {
@@ -58,15 +57,15 @@ impl Engine {
     }
 
     /// Rows whose programs must not run in this process: they are placed on other nodes, or another node holds them.
-    pub async fn programs_elsewhere(&self) -> Result<Vec<std::sync::Arc<Agent>>, Failure> {
-        let own = self.runner();
-        let mut rows = self.registry().all();
+    pub async fn find_programs_elsewhere(&self) -> Result<Vec<std::sync::Arc<Agent>>, Failure> {
+        let own = self.lease.runner();
+        let mut rows = self.registry.all();
         rows.retain(|row| row.backing.placement().is_some());
         if rows.is_empty() || own == Runner::NOBODY {
             return Ok(Vec::new());
         }
-        let holders = self.inner().store.program_holders().await.map_err(store_failure)?;
-        let name = self.node_name().unwrap_or_default();
+        let holders = self.store.program_holders().await.map_err(store_failure)?;
+        let name = self.name().unwrap_or_default();
         rows.retain(|row| {
             let Some(placement) = row.backing.placement() else { return false };
             let key = program_key(&row.scope, &row.url);

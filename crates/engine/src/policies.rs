@@ -1,8 +1,11 @@
-//! The policies in force, and how they come to be others.
+//! The active policy set and how it is reloaded.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use arc_swap::{ArcSwap, Guard};
@@ -14,71 +17,83 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    engine::{Engine, store_failure},
-    store_deadline::no_answer,
-};
+use crate::{registry::Registry, store_deadline::no_answer, store_failure::store_failure};
 
-/// Reads the policies from wherever they are kept.
+/// Loads the policies from files and store.
 pub type PolicyLoader =
     Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
 
-/// Those in force.
-pub(crate) struct ActivePolicies {
-    in_force: ArcSwap<Policy>,
+/// Proof that this process was synchronised with the store.
+///
+/// A server that resolves names for a request has synchronised already; with the proof the call does not do it again.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreSync(());
+
+/// The active policy set: decides, and is reloaded when another process has changed policies.
+pub struct PolicyService {
+    pub(crate) registry: Arc<Registry>,
+    active: ArcSwap<Policy>,
     loader: Option<PolicyLoader>,
-    /// Whether a request evaluates only the policies that can apply to it.
+    /// Longest time that a reload may take.
+    reload_timeout: Option<Duration>,
+    /// True if a decision evaluates only the policies that can apply to it.
     is_indexed: bool,
-    /// One reads them, the others wait for it: what was read earlier never takes the place of what was read later.
-    turn: Mutex<()>,
-    /// How many changes from elsewhere had been seen when they were last read.
-    read_at: AtomicU64,
-    /// How often they were read.
-    reads: AtomicU64,
-    /// The mark of those in force, for those who want to hear when it is another.
+    /// Serialises reloads: an earlier policy set never replaces a later one.
+    reload_lock: Mutex<()>,
+    /// Number of changes by other processes ([`Registry::surprises`]) that the last reload includes.
+    reloaded_at: AtomicU64,
+    reload_count: AtomicU64,
+    /// Mark of the active set, for subscribers.
     marks: watch::Sender<u64>,
-    /// Whether those that were last read did not hold up.
+    /// Set when the last reload found invalid policies.
     is_behind: AtomicBool,
 }
 
-// === impl Policies ===
+// === impl PolicyService ===
 
-impl ActivePolicies {
-    pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>, is_indexed: bool) -> Self {
+impl PolicyService {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        first: Policy,
+        loader: Option<PolicyLoader>,
+        (is_indexed, reload_timeout): (bool, Option<Duration>),
+    ) -> Self {
         let first = first.with_index(is_indexed);
         Self {
             marks: watch::Sender::new(first.fingerprint()),
-            in_force: ArcSwap::from_pointee(first),
+            registry,
+            active: ArcSwap::from_pointee(first),
             loader,
+            reload_timeout,
             is_indexed,
-            turn: Mutex::default(),
-            read_at: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
+            reload_lock: Mutex::default(),
+            reloaded_at: AtomicU64::new(0),
+            reload_count: AtomicU64::new(0),
             is_behind: AtomicBool::new(false),
         }
     }
 
-    /// To be asked at once.
+    /// The active policy set, for one decision.
     pub(crate) fn load(&self) -> Guard<Arc<Policy>> {
-        self.in_force.load()
+        self.active.load()
     }
 
-    /// Hears of the marks of those in force.
+    /// Subscribes to the mark of the active set.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.marks.subscribe()
     }
 
-    /// Reads them again. Policies that do not hold up are not taken: the old ones stay in force.
-    async fn reload(&self) -> Result<(), StoreError> {
+    /// Loads the policies again. Invalid policies are not taken: the active set stays.
+    async fn load_again(&self) -> Result<(), StoreError> {
         let Some(load) = &self.loader else { return Ok(()) };
-        let _turn = self.turn.lock().await;
+        let _turn = self.reload_lock.lock().await;
         let read = load().await?;
-        self.reads.fetch_add(1, Ordering::AcqRel);
+        self.reload_count.fetch_add(1, Ordering::AcqRel);
         self.is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
             Ok(policy) => {
                 let mark = policy.fingerprint();
-                self.in_force.store(Arc::new(policy.with_index(self.is_indexed)));
+                self.active.store(Arc::new(policy.with_index(self.is_indexed)));
                 self.marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
             }
             Err(error) => {
@@ -87,51 +102,45 @@ impl ActivePolicies {
         }
         Ok(())
     }
-}
 
-// === impl Engine ===
-
-impl Engine {
-    /// Who may do what, just now.
-    pub fn policy(&self) -> Arc<Policy> {
-        self.inner().policies.in_force.load_full()
+    /// The active policy set.
+    pub fn active(&self) -> Arc<Policy> {
+        self.active.load_full()
     }
 
-    /// Sees to it that what any process has changed is seen here.
+    /// Synchronises this process with the store: reloads registry rows and policies that other processes have changed.
     ///
-    /// Policies are read again only after a change that came from elsewhere: a row that we wrote ourselves says
-    /// nothing about them, and probes write many.
-    pub async fn sync(&self) -> Result<(), Failure> {
-        let (registry, policies) = (self.registry(), &self.inner().policies);
-        registry.sync().await.map_err(store_failure)?;
-        let surprises = registry.surprises();
-        if policies.read_at.load(Ordering::Acquire) != surprises {
-            // Read first, then say so: a call that comes meanwhile must not go by the old ones.
-            Box::pin(self.reload_policy()).await?;
-            policies.read_at.store(surprises, Ordering::Release);
+    /// Policies are reloaded only after a change by another process: a row that this process wrote says nothing about them, and probes
+    /// write many.
+    pub async fn sync(&self) -> Result<StoreSync, Failure> {
+        self.registry.sync().await.map_err(store_failure)?;
+        let surprises = self.registry.surprises();
+        if self.reloaded_at.load(Ordering::Acquire) != surprises {
+            // In this order: a call that comes meanwhile must not be decided by the old policies.
+            Box::pin(self.reload()).await?;
+            self.reloaded_at.store(surprises, Ordering::Release);
         }
-        Ok(())
+        Ok(StoreSync(()))
     }
 
-    /// Reads the policies again. Those that do not hold up are not taken. When it is not known what they are, because the store
-    /// does not say, that is a failure, and whoever asks does not go on.
-    pub async fn reload_policy(&self) -> Result<(), Failure> {
-        let reload = self.inner().policies.reload();
-        let reloaded = match self.config().store_timeout() {
+    /// Reloads the policies. Invalid policies are not taken. A store that does not answer is a failure, and the request that needs the
+    /// policies does not continue.
+    pub async fn reload(&self) -> Result<(), Failure> {
+        let reload = self.load_again();
+        let reloaded = match self.reload_timeout {
             Some(limit) => timeout(limit, reload).await.unwrap_or_else(|_| Err(no_answer("policies", limit))),
             None => reload.await,
         };
         reloaded.map_err(store_failure)
     }
 
-    /// How often the policies were read again: for whoever watches what they are read from, and is not the only one who has them
-    /// read.
-    pub fn policy_reads(&self) -> u64 {
-        self.inner().policies.reads.load(Ordering::Acquire)
+    /// Number of reloads so far.
+    pub fn reload_count(&self) -> u64 {
+        self.reload_count.load(Ordering::Acquire)
     }
 
-    /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.
-    pub fn policies_are_sound(&self) -> bool {
-        !self.inner().policies.is_behind.load(Ordering::Relaxed)
+    /// True if the active set is the stored one: invalid policies are not taken.
+    pub fn is_up_to_date(&self) -> bool {
+        !self.is_behind.load(Ordering::Relaxed)
     }
 }

@@ -1,44 +1,46 @@
-//! Who works on which task.
+//! Lease of this process, which says that it is alive and works on its tasks.
 //!
-//! A process that works on tasks has a number, and each task has the number of its process. A process shows that it is at
-//! work for as long as it is: where the store sees by itself when one dies, once; elsewhere again and again. So whoever
-//! keeps watch ([`heir`](crate::heir)) knows whose tasks nobody works on any more.
+//! A process that works on tasks has a number, and each task has the number of its process. Where the store sees by itself when a process
+//! dies, the process writes its lease once; elsewhere it renews it with heartbeats. So [`takeover`](crate::takeover) finds the tasks
+//! whose process is gone.
 //!
-//! A server takes its number when it starts. A command may never have a task at all: it takes one with its first.
+//! A server takes its number when it starts. A command may never have a task: it takes a number with its first one.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use rialto_model::{
+    clock::{Clock, Timestamp},
     failure::Failure,
     ids::Runner,
-    store::StoreError,
+    store::{Store, StoreError},
     task::{Task, TaskHead},
 };
 use tokio::sync::Mutex;
 
-use crate::{
-    engine::{Engine, EngineInner, store_failure},
-    lease_keeper::LeaseKeeper,
-};
+use crate::{lease_keeper::LeaseKeeper, store_failure::store_failure};
 
-/// Whether a process answers for its tasks, and under which number.
-#[derive(Default)]
-pub(crate) struct ProcessLease {
+/// Lease of this process and the number under which it works on tasks.
+pub struct ProcessLease {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     runner: AtomicU64,
-    /// Whether a number is taken when one is needed.
-    is_wanted: AtomicBool,
-    /// Whether it must say again and again that it is at work.
-    beats: AtomicBool,
-    /// Whether it takes over what others leave behind.
-    keeps_watch: AtomicBool,
-    /// Numbers under which it was taken for gone.
+    /// Set when a number is taken with the first task.
+    registers_when_needed: AtomicBool,
+    /// Set when the lease must be renewed with heartbeats.
+    needs_heartbeat: AtomicBool,
+    /// Set when this process takes over tasks of others.
+    takes_over: AtomicBool,
+    /// Numbers whose lease other processes took for expired.
     lost: parking_lot::Mutex<Vec<Runner>>,
     renewals: parking_lot::Mutex<LeaseRenewals>,
-    /// Held by whoever takes the number.
-    taking: Mutex<()>,
+    /// Held while the number is taken.
+    registering: Mutex<()>,
 }
 
 /// Renewals of this process's lease, from which it is known whether other processes could renew theirs.
@@ -50,7 +52,7 @@ struct LeaseRenewals {
     last_failure: Option<Instant>,
 }
 
-// === impl Renewals ===
+// === impl LeaseRenewals ===
 
 impl LeaseRenewals {
     /// A renewal that comes late counts as one after a failure: the store did not answer in between.
@@ -81,138 +83,142 @@ fn longest_gap(lease: Duration) -> Duration {
     lease * 2 / 3
 }
 
-// === impl Attendance ===
+// === impl ProcessLease ===
 
 impl ProcessLease {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            runner: AtomicU64::default(),
+            registers_when_needed: AtomicBool::default(),
+            needs_heartbeat: AtomicBool::default(),
+            takes_over: AtomicBool::default(),
+            lost: parking_lot::Mutex::default(),
+            renewals: parking_lot::Mutex::default(),
+            registering: Mutex::default(),
+        }
+    }
+
+    /// Number of this process; [`Runner::NOBODY`] before it is registered.
     pub(crate) fn runner(&self) -> Runner {
         Runner::from(self.runner.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn beats(&self) -> bool {
-        self.beats.load(Ordering::Relaxed)
+    /// Time for which a lease is valid after a renewal.
+    pub(crate) fn duration(&self) -> Duration {
+        self.store.lease()
     }
 
-    pub(crate) fn keep_watch(&self) {
-        self.keeps_watch.store(true, Ordering::Relaxed);
+    pub(crate) fn needs_heartbeat(&self) -> bool {
+        self.needs_heartbeat.load(Ordering::Relaxed)
     }
 
-    /// This number was taken for gone.
-    pub(crate) fn mark_lost(&self, runner: Runner) {
-        self.lost.lock().push(runner);
+    /// Remembers that this process takes over tasks of others.
+    pub(crate) fn set_takes_over(&self) {
+        self.takes_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what a process of this number worked on may be others' now, although it is this one.
-    pub(crate) fn is_lost(&self, runner: Runner) -> bool {
+    /// True if other processes may have taken over what this one worked on under that number.
+    fn is_lost(&self, runner: Runner) -> bool {
         runner != Runner::NOBODY && self.lost.lock().contains(&runner)
     }
 
-    /// Its lease was renewed, or could not be renewed.
-    pub(crate) fn record_renewal(&self, is_renewed: bool, lease: Duration) {
-        self.renewals.lock().record(is_renewed, Instant::now(), lease);
+    fn record_renewal(&self, is_renewed: bool) {
+        self.renewals.lock().record(is_renewed, Instant::now(), self.store.lease());
     }
 
-    fn set(&self, runner: Runner) {
+    fn set_runner(&self, runner: Runner) {
         self.runner.store(runner.get(), Ordering::Relaxed);
     }
-}
 
-// === impl Inner ===
-
-impl EngineInner {
-    /// Whether another process works on a task of this one, because this one was taken for gone. While that cannot be told, what is
-    /// written is refused if somebody else has written since.
+    /// True if another process took over a task of this one, because it took this one for gone. While the store does not answer, a
+    /// write is refused if another process has written since.
     pub(crate) async fn was_taken_over(&self, head: &TaskHead) -> bool {
-        if !self.attendance.is_lost(head.runner) {
+        if !self.is_lost(head.runner) {
             return false;
         }
         let known = self.store.task(&head.scope, head.id.as_str()).await;
         known.is_ok_and(|known| known.is_none_or(|known| known.runner != head.runner))
     }
-}
 
-// === impl Engine ===
-
-impl Engine {
-    /// From now on this process answers for its tasks, and takes messages. To be called before the first of them.
-    pub async fn take_post(&self) -> Result<(), Failure> {
+    /// Registers this process as one that works on tasks and takes messages. To be called before the first message.
+    pub async fn register(&self) -> Result<(), Failure> {
         let runner = Runner::fresh();
-        self.beat(runner).await.map_err(store_failure)?;
-        // Whoever is at work already learns that it is not alone, before we take any message.
-        self.inner().store.touch().await.map_err(store_failure)?;
-        let attendance = &self.inner().attendance;
-        attendance.beats.store(true, Ordering::Relaxed);
-        attendance.record_renewal(true, self.inner().store.lease());
-        attendance.set(runner);
+        self.write(runner).await.map_err(store_failure)?;
+        // Other processes must learn that they are not alone before this one takes any message.
+        self.store.touch().await.map_err(store_failure)?;
+        self.needs_heartbeat.store(true, Ordering::Relaxed);
+        self.record_renewal(true);
+        self.set_runner(runner);
         Ok(())
     }
 
-    /// This process answers for its tasks from its first one on. For those that take no messages.
-    pub fn attend_when_needed(&self) {
-        self.inner().attendance.is_wanted.store(true, Ordering::Relaxed);
+    /// Has this process registered with its first task. For processes that take no messages.
+    pub fn register_when_needed(&self) {
+        self.registers_when_needed.store(true, Ordering::Relaxed);
     }
 
-    /// The number of this process, which is taken if it is wanted and not there yet.
-    pub(crate) async fn attend(&self) -> Result<Runner, Failure> {
-        let attendance = &self.inner().attendance;
-        if attendance.runner() != Runner::NOBODY || !attendance.is_wanted.load(Ordering::Relaxed) {
-            return Ok(attendance.runner());
+    /// Number of this process, which is registered if that is wanted and not done yet.
+    pub(crate) async fn ensure_registered(self: &Arc<Self>) -> Result<Runner, Failure> {
+        if self.runner() != Runner::NOBODY || !self.registers_when_needed.load(Ordering::Relaxed) {
+            return Ok(self.runner());
         }
-        let _turn = attendance.taking.lock().await;
-        if attendance.runner() == Runner::NOBODY {
+        let _registering = self.registering.lock().await;
+        if self.runner() == Runner::NOBODY {
             let runner = Runner::fresh();
-            if !self.inner().store.attend(runner).await.map_err(store_failure)? {
-                self.beat(runner).await.map_err(store_failure)?;
-                attendance.beats.store(true, Ordering::Relaxed);
-                self.beat_on();
+            if !self.store.attend(runner).await.map_err(store_failure)? {
+                self.write(runner).await.map_err(store_failure)?;
+                self.needs_heartbeat.store(true, Ordering::Relaxed);
+                self.start_keeper();
             }
-            attendance.set(runner);
+            self.set_runner(runner);
         }
-        Ok(attendance.runner())
+        Ok(self.runner())
     }
 
-    /// Leaves the post: what is still open can be taken over at once.
-    pub async fn leave_post(&self) {
+    /// Ends the lease: open tasks of this process can be taken over at once.
+    pub async fn retire(&self) {
         let runner = self.runner();
         if runner == Runner::NOBODY {
             return;
         }
-        let attendance = &self.inner().attendance;
-        attendance.is_wanted.store(false, Ordering::Relaxed);
-        attendance.set(Runner::NOBODY);
-        if let Err(error) = self.inner().store.retire(runner).await {
-            tracing::warn!("this process could not sign off: {error}");
+        self.registers_when_needed.store(false, Ordering::Relaxed);
+        self.set_runner(Runner::NOBODY);
+        if let Err(error) = self.store.retire(runner).await {
+            tracing::warn!("the lease of this process could not be ended: {error}");
         }
     }
 
-    /// Whether somebody works on a task, or will soon without being asked to.
-    pub async fn is_cared_for(&self, task: &TaskHead) -> Result<bool, Failure> {
-        let keeps_watch = self.inner().attendance.keeps_watch.load(Ordering::Relaxed);
-        Ok(task.runner != Runner::NOBODY && (keeps_watch || self.is_at_work(task.runner).await?))
+    /// True if a live process works on a task, or one will soon take it over.
+    pub async fn has_live_owner(&self, task: &TaskHead) -> Result<bool, Failure> {
+        let takes_over = self.takes_over.load(Ordering::Relaxed);
+        Ok(task.runner != Runner::NOBODY && (takes_over || self.is_alive(task.runner).await?))
     }
 
-    pub(crate) async fn is_at_work(&self, runner: Runner) -> Result<bool, Failure> {
-        let inner = self.inner();
-        inner.store.is_at_work(runner, inner.journal.now()).await.map_err(store_failure)
+    /// True if the process of that number is alive.
+    pub(crate) async fn is_alive(&self, runner: Runner) -> Result<bool, Failure> {
+        self.store.is_at_work(runner, self.clock.now()).await.map_err(store_failure)
     }
 
-    /// A task that is gone on with here is this process's from now on.
-    pub(crate) async fn claim(&self, task: &mut Task) -> Result<(), Failure> {
-        let runner = self.attend().await?;
+    /// Makes a task that continues here this process's.
+    pub(crate) async fn claim(self: &Arc<Self>, task: &mut Task) -> Result<(), Failure> {
+        let runner = self.ensure_registered().await?;
         if runner == Runner::NOBODY || task.head.runner == runner {
             return Ok(());
         }
         self.assign_runner(task).await
     }
 
-    /// Makes a waiting task this process's if its own process is gone. Answers whether it was.
+    /// Makes a waiting task this process's if its own process is gone. Returns true if it was.
     ///
     /// This comes before the answer of its caller is recorded: a task that is not waiting any more and still belongs to a process
     /// that is gone would be taken over at that moment, and its agent be asked about it before it has received the answer.
-    pub(crate) async fn adopt_orphan(&self, task: &mut Task) -> Result<bool, Failure> {
+    pub(crate) async fn adopt_orphan(self: &Arc<Self>, task: &mut Task) -> Result<bool, Failure> {
         let owner = task.head.runner;
-        let runner = self.attend().await?;
-        let is_others = runner != Runner::NOBODY && owner != Runner::NOBODY && owner != runner;
-        if !is_others || !task.head.state.is_waiting() || self.is_at_work(owner).await? {
+        let runner = self.ensure_registered().await?;
+        let is_foreign = runner != Runner::NOBODY && owner != Runner::NOBODY && owner != runner;
+        if !is_foreign || !task.head.state.is_waiting() || self.is_alive(owner).await? {
             return Ok(false);
         }
         self.assign_runner(task).await?;
@@ -220,40 +226,44 @@ impl Engine {
     }
 
     /// Makes a task this process's, whichever process it belongs to.
-    pub(crate) async fn assign_runner(&self, task: &mut Task) -> Result<(), Failure> {
-        let runner = self.attend().await?;
-        self.inner().store.claim(&task.head.id, runner).await.map_err(store_failure)?;
+    pub(crate) async fn assign_runner(self: &Arc<Self>, task: &mut Task) -> Result<(), Failure> {
+        let runner = self.ensure_registered().await?;
+        self.store.claim(&task.head.id, runner).await.map_err(store_failure)?;
         task.head.runner = runner;
         Ok(())
     }
 
-    pub(crate) fn runner(&self) -> Runner {
-        self.inner().runner_here()
+    /// Writes the lease of this process.
+    async fn write(&self, runner: Runner) -> Result<(), StoreError> {
+        self.store.beat(runner, self.expiry()).await
     }
 
-    pub(crate) async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
-        let inner = self.inner();
-        let until = inner.journal.now().checked_add(inner.store.lease());
-        inner.store.beat(runner, until.unwrap_or_else(|_| inner.journal.now())).await
+    fn expiry(&self) -> Timestamp {
+        let now = self.clock.now();
+        now.checked_add(self.store.lease()).unwrap_or(now)
     }
 
-    /// Says again that this process is at work. Answers whether it was not taken for gone.
-    pub(crate) async fn renew(&self, runner: Runner) -> Result<bool, StoreError> {
-        let inner = self.inner();
-        let until = inner.journal.now().checked_add(inner.store.lease());
-        inner.store.renew(runner, until.unwrap_or_else(|_| inner.journal.now())).await
+    /// Renews the lease, or takes another number if other processes took this one for gone.
+    pub(crate) async fn renew(&self) -> Result<(), StoreError> {
+        let runner = self.runner();
+        let renewed = match self.store.renew(runner, self.expiry()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => self.replace_lost(runner).await,
+            Err(error) => Err(error),
+        };
+        self.record_renewal(renewed.is_ok());
+        renewed
     }
 
-    /// Takes another number in place of one under which this process was taken for gone. What it worked on is others' now.
-    pub(crate) async fn replace_lost_lease(&self, lost: Runner) -> Result<(), StoreError> {
-        let attendance = &self.inner().attendance;
-        if attendance.runner() != lost {
+    /// Takes another number in place of one that other processes took for gone. They have its tasks now.
+    async fn replace_lost(&self, lost: Runner) -> Result<(), StoreError> {
+        if self.runner() != lost {
             return Ok(());
         }
-        attendance.mark_lost(lost);
+        self.lost.lock().push(lost);
         let runner = Runner::fresh();
-        self.beat(runner).await?;
-        attendance.set(runner);
+        self.write(runner).await?;
+        self.set_runner(runner);
         tracing::warn!(
             "this process was silent for so long that others took over its tasks; it works on under another number"
         );
@@ -262,17 +272,16 @@ impl Engine {
 
     /// Decides whether tasks may be taken over because a lease has expired: not right after an outage of the store, in which no process could renew.
     pub(crate) fn can_judge_leases(&self) -> bool {
-        let store = &self.inner().store;
-        let renewals = *self.inner().attendance.renewals.lock();
-        renewals.can_judge_expired_leases(Instant::now(), store.lease(), store.sees_deaths())
+        let renewals = *self.renewals.lock();
+        renewals.can_judge_expired_leases(Instant::now(), self.store.lease(), self.store.sees_deaths())
     }
 
-    /// Says that this process is at work for as long as its engine is there.
-    fn beat_on(&self) {
+    /// Renews the lease for as long as the engine exists.
+    fn start_keeper(self: &Arc<Self>) {
         match LeaseKeeper::start(self) {
-            Ok(keeper) => keeper.forget(),
+            Ok(keeper) => keeper.detach(),
             Err(error) => {
-                tracing::error!("this process cannot go on saying that it is at work: {error}");
+                tracing::error!("the lease of this process cannot be renewed: {error}");
             }
         }
     }

@@ -1,43 +1,57 @@
-//! Who is told of a task at an address of theirs. Only the task's caller says so, and its access token ends it.
+//! Push notification configs of tasks. Only a task's caller sets them, and they end with its access token.
+
+use std::sync::Arc;
 
 use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::{Scope, TaskId},
     push::Push,
+    store::Store,
 };
 
-use crate::engine::{Engine, store_failure};
+use crate::{store_failure::store_failure, task_service::TaskService, token_validity::TokenChecker};
 
-// === impl Engine ===
+/// Push notification configs of tasks.
+pub struct PushConfigService {
+    store: Arc<dyn Store>,
+    tasks: Arc<TaskService>,
+    tokens: Arc<TokenChecker>,
+}
 
-impl Engine {
-    /// Has somebody told of a task.
-    pub async fn put_push(&self, push: &Push) -> Result<(), Failure> {
-        self.inner().store.put_push(push).await.map_err(store_failure)
+// === impl PushConfigService ===
+
+impl PushConfigService {
+    pub(crate) fn new(store: Arc<dyn Store>, tasks: Arc<TaskService>, tokens: Arc<TokenChecker>) -> Self {
+        Self { store, tasks, tokens }
     }
 
-    /// Who is told of a caller's task.
-    pub async fn pushes(&self, caller: &Caller, task: &TaskId) -> Result<Vec<Push>, Failure> {
-        self.own_task(caller, task.as_str()).await?;
-        let mut pushes = self.inner().store.pushes(task).await.map_err(store_failure)?;
+    /// Adds or replaces a config.
+    pub async fn put(&self, push: &Push) -> Result<(), Failure> {
+        self.store.put_push(push).await.map_err(store_failure)
+    }
+
+    /// Lists the configs of a caller's task.
+    pub async fn list(&self, caller: &Caller, task: &TaskId) -> Result<Vec<Push>, Failure> {
+        self.tasks.read(caller, task.as_str()).await?;
+        let mut pushes = self.store.pushes(task).await.map_err(store_failure)?;
         let tokens = pushes.iter().filter_map(|push| push.created_with.clone()).collect();
-        let ended = self.ended_tokens(tokens).await?;
+        let ended = self.tokens.find_ended(tokens).await?;
         pushes.retain(|push| push.created_with.as_ref().is_none_or(|token| !ended.contains(token)));
         Ok(pushes)
     }
 
-    /// Tells somebody no more. Answers whether it was told before.
-    pub async fn remove_push(&self, caller: &Caller, task: &TaskId, id: &str) -> Result<bool, Failure> {
-        self.own_task(caller, task.as_str()).await?;
-        self.inner().store.remove_push(task, id).await.map_err(store_failure)
+    /// Removes a config. Returns false if there was none.
+    pub async fn remove(&self, caller: &Caller, task: &TaskId, id: &str) -> Result<bool, Failure> {
+        self.tasks.read(caller, task.as_str()).await?;
+        self.store.remove_push(task, id).await.map_err(store_failure)
     }
 
-    /// Removes the push notification configs whose access tokens were revoked or have expired, in whichever process that happened.
-    pub async fn remove_ended_pushes(&self) -> Result<(), Failure> {
-        let store = &self.inner().store;
+    /// Removes the configs whose access tokens were revoked or have expired, in whichever process that happened.
+    pub async fn remove_ended(&self) -> Result<(), Failure> {
+        let store = &self.store;
         let tokens = store.push_tokens().await.map_err(store_failure)?;
-        for token in self.ended_tokens(tokens).await? {
+        for token in self.tokens.find_ended(tokens).await? {
             let removed = store.remove_pushes_of(&token).await.map_err(store_failure)?;
             // Of several processes, the one that removed them says so.
             if removed > 0 {
@@ -50,8 +64,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Those in a scope that were given up, the newest first.
-    pub async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, Failure> {
-        self.inner().store.dead_pushes(scope, limit).await.map_err(store_failure)
+    /// Lists the configs of a scope whose delivery was stopped after too many failures, the newest first.
+    pub async fn list_dead(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, Failure> {
+        self.store.dead_pushes(scope, limit).await.map_err(store_failure)
     }
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 /// Stands in place of arguments that were too large to be kept.
 const OMITTED: &str = "rialto/omitted";
 
-/// The same JSON with whatever looks like a secret masked.
+/// Masks secrets in JSON.
 pub fn redact(json: &Json) -> Json {
     if !may_hold_secret(json.get()) {
         return json.clone();
@@ -25,7 +25,7 @@ pub fn redact(json: &Json) -> Json {
     if mask(&mut value) { Json::of(&value) } else { json.clone() }
 }
 
-/// The same text with the secrets in it masked.
+/// Masks secrets in a text.
 pub(crate) fn redact_text(text: &str) -> String {
     mask_secrets(text).into_owned()
 }
@@ -56,12 +56,12 @@ pub(crate) fn kept_args(args: &Json, max: usize) -> Json {
     Json::of(&json!({ OMITTED: omitted }))
 }
 
-/// Whether arguments were too large to be kept.
+/// True if arguments were too large to be stored.
 pub(crate) fn is_omitted(args: &Json) -> bool {
     args.get().starts_with(r#"{"rialto/omitted":"#)
 }
 
-/// Whether something was masked there.
+/// True if something is masked there.
 pub fn is_redacted(json: &Json) -> bool {
     json.get().contains(MASK)
 }
@@ -69,7 +69,7 @@ pub fn is_redacted(json: &Json) -> bool {
 /// Masks what is secret in a value, and says whether anything was.
 fn mask(value: &mut Value) -> bool {
     match value {
-        // Every one is looked at, not only up to the first.
+        // Each one is checked, not only up to the first.
         Value::Object(members) => {
             members.iter_mut().filter_map(|(name, member)| mask_member(name, member).then_some(())).count()
                 > 0

@@ -1,6 +1,6 @@
-//! The agents we know: registered, refreshed, trusted, removed.
+//! Registry of agents and tools: registration, refresh, trust, removal.
 //!
-//! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
+//! The rows in memory are a copy of the store's rows, and never older than the store: before each call the
 //! store's generation is compared, and any process that changed a row has moved it.
 
 mod deploy;
@@ -33,7 +33,7 @@ use tokio::sync::watch;
 
 use self::snapshot::{RegistrySnapshot, is_same_place, looks_the_same};
 pub use self::{
-    deploy::Deployment,
+    deploy::{Deployment, Deployments},
     error::RegistryError,
     refresh::Refreshed,
     register::{Registered, Registration},
@@ -42,14 +42,14 @@ use crate::{
     address,
     config::Config,
     directory::Directory,
-    peer::{Discovery, Learned},
+    peer::{DialectObserver, Discovery},
     store_deadline::StoreDeadline,
 };
 
-/// A row that others change too is tried again this often.
-const TRIES: usize = 5;
+/// Maximum number of attempts to change a row that other processes change too.
+const MAX_UPDATE_ATTEMPTS: usize = 5;
 
-/// The agents we know.
+/// Registry of agents and tools.
 pub struct Registry {
     store: Arc<dyn Store>,
     discovery: Arc<dyn Discovery>,
@@ -100,13 +100,13 @@ impl Registry {
         }
     }
 
-    /// Reads the rows again if any process changed them.
+    /// Reloads the rows if any process changed them.
     pub async fn sync(&self) -> Result<(), StoreError> {
         if self.is_current() {
             return Ok(());
         }
         let _changing = self.changing.lock().await;
-        // It may have been a change of our own, or somebody has read it while we waited.
+        // It may have been a change of this process, or another request has reloaded the rows meanwhile.
         if self.is_current() { Ok(()) } else { self.reload().await }
     }
 
@@ -114,17 +114,17 @@ impl Registry {
         self.live.load().generation == Some(self.store.generation())
     }
 
-    /// Moves with every change that can be seen from outside.
+    /// Version, which increases with every visible change.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// How often something had been changed that we did not change ourselves.
+    /// Number of changes by other processes.
     pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
     }
 
-    /// All agents of a project, by slug. What is deployed is not among them: see [`Registry::deployed`].
+    /// All agents of a project, by slug. What is deployed is not among them: see [`Registry::deployments`].
     pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
         let is_meant = |agent: &&Arc<Agent>| agent.scope == *scope && agent.backing.is_agent();
@@ -148,7 +148,7 @@ impl Registry {
         self.live.load().by_slug(scope, slug).cloned()
     }
 
-    /// The agent somebody means: by id, slug, URL or name.
+    /// Finds an agent by id, slug, URL or name.
     pub fn find(&self, scope: &Scope, key: &str) -> Result<Arc<Agent>, RegistryError> {
         let live = self.live.load();
         let url = address::normalize(key).ok();
@@ -196,17 +196,22 @@ impl Registry {
         found
     }
 
-    /// Hears each time something visible has changed.
+    /// MCP servers, functions and workflows: rows like those of agents.
+    pub const fn deployments(&self) -> Deployments<'_> {
+        Deployments(self)
+    }
+
+    /// Subscribes to visible changes.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Changes how far an agent is trusted. The next call sees it.
+    /// Changes the trust level of an agent, from the next call on.
     pub async fn set_trust(&self, agent: &Arc<Agent>, trust: Trust) -> Result<Arc<Agent>, RegistryError> {
         self.update(agent, |row| row.trust = trust).await
     }
 
-    /// Says what an agent is shown at its door.
+    /// Sets the credential sent to an agent.
     pub async fn set_credential(
         &self,
         agent: &Arc<Agent>,
@@ -215,7 +220,7 @@ impl Registry {
         self.update(agent, |row| row.credential.clone_from(&credential)).await
     }
 
-    /// Takes a changed card that was held into use.
+    /// Approves a changed card that was held.
     pub async fn approve(&self, agent: &Arc<Agent>) -> Result<Arc<Agent>, RegistryError> {
         if agent.pending.is_none() {
             return Err(RegistryError::NothingPending(agent.slug.clone()));
@@ -228,7 +233,7 @@ impl Registry {
         .await
     }
 
-    /// Forgets an agent. That alone revokes it: every permission is built from live rows.
+    /// Removes an agent. That alone revokes it: every permission is built from live rows.
     pub async fn remove(&self, agent: &Arc<Agent>) -> Result<(), RegistryError> {
         if agent.keep == Keep::Configured {
             return Err(RegistryError::Configured(agent.slug.clone()));
@@ -256,14 +261,14 @@ impl Registry {
         Ok(self.store.probes(&agent.id, limit).await?)
     }
 
-    /// Changes a row, again if somebody else changed it meanwhile.
+    /// Changes a row; tries again if another process changed it meanwhile.
     async fn update(
         &self,
         agent: &Arc<Agent>,
         change: impl Fn(&mut Agent),
     ) -> Result<Arc<Agent>, RegistryError> {
         let _changing = self.changing.lock().await;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_UPDATE_ATTEMPTS {
             let gone = || RegistryError::NotFound(agent.slug.clone());
             let before = self.get(&agent.id).ok_or_else(gone)?;
             let mut row = Agent::clone(&before);
@@ -289,7 +294,7 @@ impl Registry {
         Ok(row)
     }
 
-    /// Shows new rows to everybody. A generation other than the next one means that another process was faster: then
+    /// Publishes new rows. A generation other than the next one means that another process was faster: then
     /// everything is read again.
     async fn publish(
         &self,
@@ -315,7 +320,7 @@ impl Registry {
         let session = live.all().filter(|row| row.keep == Keep::Session).cloned();
         let mut agents: Vec<Arc<Agent>> = session.collect();
         let own = agents.len();
-        // A row that has not moved keeps its place in memory, and whoever compares it sees that it is the same.
+        // An unchanged row keeps its place in memory, so that pointers to it stay equal.
         for row in stored {
             if agents.iter().take(own).any(|session| is_same_place(session, &row)) {
                 continue;
@@ -335,7 +340,7 @@ impl Registry {
         Ok(())
     }
 
-    /// `is_visible` says whether a list of tools or a permission may depend on what changed.
+    /// `is_visible` is true if a list of tools or a permission may depend on the change.
     fn show(&self, live: RegistrySnapshot, is_visible: bool) {
         self.live.store(Arc::new(live));
         if is_visible {
@@ -345,7 +350,7 @@ impl Registry {
     }
 }
 
-impl Learned for Registry {
+impl DialectObserver for Registry {
     fn speaks(&self, agent: &Arc<Agent>, dialect: Dialect) {
         // Remembered for this process at once; the next change of the row keeps it for all.
         let live = self.live.load();

@@ -13,7 +13,7 @@ use rialto_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Engine;
+use crate::registry::Registry;
 
 /// Work that is passed on.
 #[derive(Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl SentCall {
         }
     }
 
-    pub(crate) fn into_call(self, engine: &Engine) -> Result<Call, Failure> {
+    pub(crate) fn into_call(self, registry: &Registry) -> Result<Call, Failure> {
         let spoken = self.spoken.map(|sent| {
             Arc::new(Spoken {
                 message: sent.message,
@@ -105,7 +105,7 @@ impl SentCall {
             })
         });
         Ok(Call {
-            target: find_target(engine, &self.agent, self.skill.as_deref())?,
+            target: find_target(registry, &self.agent, self.skill.as_deref())?,
             task: self.task,
             caller: Caller { hops: self.hops, ..self.caller },
             door: self.door,
@@ -131,8 +131,8 @@ impl SentCancel {
         }
     }
 
-    pub(crate) fn into_cancel(self, engine: &Engine) -> Result<Cancel, Failure> {
-        let target = find_target(engine, &self.agent, self.skill.as_deref())?;
+    pub(crate) fn into_cancel(self, registry: &Registry) -> Result<Cancel, Failure> {
+        let target = find_target(registry, &self.agent, self.skill.as_deref())?;
         Ok(Cancel { caller: self.caller, target, remote: self.remote })
     }
 }
@@ -141,10 +141,10 @@ fn skill_id(target: &Target) -> Option<String> {
     target.skill.as_ref().map(|skill| skill.id.as_str().to_owned())
 }
 
-fn find_target(engine: &Engine, agent: &AgentId, skill: Option<&str>) -> Result<Target, Failure> {
+fn find_target(registry: &Registry, agent: &AgentId, skill: Option<&str>) -> Result<Target, Failure> {
     let missing =
         |what: String| Failure::new(Kind::Conflict, format!("{what} was removed; list the tools again"));
-    let agent = engine.registry().get(agent).ok_or_else(|| missing(format!("agent {agent}")))?;
+    let agent = registry.get(agent).ok_or_else(|| missing(format!("agent {agent}")))?;
     let skill = match skill {
         Some(id) => {
             let known = agent.card.skill(id).cloned();

@@ -1,4 +1,4 @@
-//! What is asked of the engine.
+//! Request of a call.
 
 use std::time::Duration;
 
@@ -10,44 +10,46 @@ use rialto_model::{
     trace::Trace,
 };
 
-use crate::conversation::Talk;
+use crate::{conversation::ConversationMessage, policies::StoreSync};
 
-/// What a caller wants, with its target found.
+/// Request of a call, with its target resolved.
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// Who.
+pub struct CallRequest {
+    /// The caller.
     pub caller: Caller,
-    /// By which door.
+    /// The protocol that the request came in by.
     pub door: Door,
-    /// From whom.
+    /// The agent and skill that are called.
     pub target: Target,
-    /// What is said.
+    /// Parts of the message.
     pub parts: Vec<Part>,
-    /// The id that a new task shall have, when it was promised to somebody under one.
+    /// Id of a new task, if the client has got one before.
     pub id: Option<TaskId>,
-    /// The task to go on with: our id for it, or the agent's.
+    /// The task to continue: our id for it, or the agent's.
     pub task: Option<String>,
-    /// The version of that task which is answered: when it has changed since, nothing is said.
+    /// Version of that task which the message answers: if it has changed since, the request fails.
     pub answers: Option<u64>,
-    /// The conversation to go on with, as the agent calls it.
+    /// The agent's name of the conversation to continue.
     pub context: Option<String>,
-    /// A wall clock of the caller's own.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
+    /// Timeout that the caller has set.
+    pub timeout: Option<Duration>,
+    /// The caller's trace.
     pub trace: Option<Box<Trace>>,
-    /// The conversation with us that this belongs to, for callers that keep one.
-    pub talk: Option<Box<Talk>>,
+    /// The message of a conversation with us, for callers that keep one.
+    pub conversation: Option<Box<ConversationMessage>>,
+    /// Proof that this process was synchronised with the store for this request. Without it, the call does that.
+    pub synced: Option<StoreSync>,
 }
 
-// === impl Request ===
+// === impl CallRequest ===
 
-impl Request {
-    /// A call of a skill with arguments.
+impl CallRequest {
+    /// Request of a skill with arguments.
     pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
         Self::message(caller, door, target, vec![Part::data(args)])
     }
 
-    /// A message in parts.
+    /// Request with a message in parts.
     pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
         Self {
             caller,
@@ -58,9 +60,10 @@ impl Request {
             task: None,
             answers: None,
             context: None,
-            wall_clock: None,
+            timeout: None,
             trace: None,
-            talk: None,
+            conversation: None,
+            synced: None,
         }
     }
 }

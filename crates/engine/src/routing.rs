@@ -1,7 +1,7 @@
-//! Choosing who does some work, and what is remembered for it.
+//! Dispatch: selection of an agent for work that names none.
 //!
-//! [`deciding`] finds out who could do it and weighs them, [`routed`] gives the work away and sees to what comes of it. Here is
-//! what both need between two decisions: the agents by what they can do.
+//! [`select_agent`] finds the candidates and scores them, [`attempts`] calls them one after the other and learns from the outcome. Here is
+//! what both share between two decisions: the index of agents by skill.
 
 mod attempts;
 pub mod config;
@@ -27,29 +27,29 @@ use rialto_route::skill_index::SkillIndex;
 pub(crate) use self::attempts::{AttemptEnd, DispatchAttempt};
 pub use self::{
     config::Config,
-    dispatch::{Assigned, DispatchRequest},
+    dispatch::{Assigned, DispatchRequest, DispatchService},
     federation::{Lookup, Mesh, Proposal},
 };
 use crate::registry::Registry;
 
-/// Indexes are kept for so many projects; one more forgets the oldest.
-const KEPT: usize = 64;
+/// Maximum number of projects whose indexes are kept; one more removes the oldest.
+const MAX_INDEXES: usize = 64;
 
-/// A seed fits into the numbers of every language that reads JSON.
-const SEEDS: u64 = 1 << 53;
+/// Range of seeds: they fit into the numbers of every language that reads JSON.
+const SEED_RANGE: u64 = 1 << 53;
 
-/// How often plays are looked for that have ended unheard, in milliseconds.
-const LOOK: i64 = 1_000;
+/// Interval of searches for tasks whose end was not recorded as an outcome, in milliseconds.
+const LEARN_INTERVAL_MS: i64 = 1_000;
 
-/// What is remembered between decisions.
+/// State between decisions: indexes of agents by skill, seeds, the other registry.
 pub(crate) struct Router {
     pub(crate) config: Config,
     indexes: ArcSwap<Vec<(Scope, Arc<SkillIndex>)>>,
-    /// Held by whoever makes an index: one at a time.
-    making: tokio::sync::Mutex<()>,
+    /// Locked while an index is built: one at a time.
+    building: tokio::sync::Mutex<()>,
     seeds: Mutex<StdRng>,
-    looked_at: AtomicI64,
-    /// A registry elsewhere.
+    learned_at: AtomicI64,
+    /// Another registry.
     mesh: OnceLock<Mesh>,
 }
 
@@ -61,32 +61,32 @@ impl Router {
         Self {
             config,
             indexes: ArcSwap::from_pointee(Vec::new()),
-            making: tokio::sync::Mutex::new(()),
+            building: tokio::sync::Mutex::new(()),
             seeds: Mutex::new(seeds),
-            looked_at: AtomicI64::new(0),
+            learned_at: AtomicI64::new(0),
             mesh: OnceLock::new(),
         }
     }
 
-    /// The agents of a project by what they can do. When the registry has changed, whoever comes first makes the index anew;
-    /// others go by the one before until it is there. Nothing depends on it but who is considered: rows are read live.
+    /// Index of the agents of a project by skill. When the registry has changed, the first request rebuilds it;
+    /// others use the old one until then. It only selects candidates: their rows are read live.
     pub(crate) async fn index(
         &self,
         registry: &Arc<Registry>,
         scope: &Scope,
     ) -> Result<Arc<SkillIndex>, Failure> {
-        let known = self.known(scope);
+        let known = self.find_index(scope);
         if let Some(known) = known.as_ref().filter(|known| known.version() == registry.version()) {
             return Ok(Arc::clone(known));
         }
-        let _making = match (self.making.try_lock(), known) {
-            (Ok(making), _) => making,
+        let _making = match (self.building.try_lock(), known) {
+            (Ok(building), _) => building,
             (Err(_), Some(known)) => return Ok(known),
-            (Err(_), None) => self.making.lock().await,
+            (Err(_), None) => self.building.lock().await,
         };
         // The version is read before the rows: an index may be newer than it says, never older.
         let version = registry.version();
-        if let Some(made) = self.known(scope).filter(|made| made.version() == version) {
+        if let Some(made) = self.find_index(scope).filter(|made| made.version() == version) {
             return Ok(made);
         }
         let (registry, of) = (Arc::clone(registry), scope.clone());
@@ -96,25 +96,25 @@ impl Router {
         self.indexes.rcu(|kept| {
             let others = kept.iter().filter(|(of, _)| of != scope).cloned();
             let mut kept: Vec<_> = others.chain([(scope.clone(), Arc::clone(&made))]).collect();
-            kept.drain(..kept.len().saturating_sub(KEPT));
+            kept.drain(..kept.len().saturating_sub(MAX_INDEXES));
             kept
         });
         Ok(made)
     }
 
-    fn known(&self, scope: &Scope) -> Option<Arc<SkillIndex>> {
+    fn find_index(&self, scope: &Scope) -> Option<Arc<SkillIndex>> {
         self.indexes.load().iter().find(|(of, _)| of == scope).map(|(_, index)| Arc::clone(index))
     }
 
-    /// What the draws of the next decision are made from.
+    /// Seed of the samples of the next decision.
     fn next_seed(&self) -> u64 {
-        self.seeds.lock().next_u64() % SEEDS
+        self.seeds.lock().next_u64() % SEED_RANGE
     }
 
-    /// Whether it is time to look for plays that have ended unheard.
+    /// True if the next search for unrecorded outcomes is due.
     fn is_due(&self, now: Timestamp) -> bool {
-        let (now, before) = (now.as_millisecond(), self.looked_at.load(Ordering::Relaxed));
-        now - before >= LOOK
-            && self.looked_at.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let (now, before) = (now.as_millisecond(), self.learned_at.load(Ordering::Relaxed));
+        now - before >= LEARN_INTERVAL_MS
+            && self.learned_at.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

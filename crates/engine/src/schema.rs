@@ -1,4 +1,4 @@
-//! Checks arguments against a skill's own schema before anything leaves, and results where somebody has a schema for them.
+//! Validation of arguments against a skill's schema before anything leaves, and of results that have a schema.
 //!
 //! Schemas come from agents, so they are not trusted: each is measured before it is compiled ([`cost`]), regular expressions have a size
 //! limit and run in linear time where they can, and an argument is checked only if that takes a bounded number of steps. Short checks
@@ -30,7 +30,7 @@ const MAX_INLINE_EVALUATIONS: u64 = 10_000;
 const MAX_EVALUATIONS: u64 = 20_000_000;
 /// Schemas with more text than this are compiled on a thread of their own.
 const MAX_INLINE_SCHEMA_BYTES: usize = 32 * 1024;
-/// Long checks that are under way at once.
+/// Maximum number of concurrent long checks.
 const LONG_CHECKS: usize = 2;
 /// Limit of a compiled regular expression, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
@@ -84,7 +84,7 @@ impl Schemas {
             warn_unchecked(target, evaluations);
             return Ok(());
         }
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _turn = self.long_checks.acquire().await;
         let args = args.clone();
         let checked = tokio::task::spawn_blocking(move || usable.check(&args)).await;
@@ -93,7 +93,7 @@ impl Schemas {
         })
     }
 
-    /// Whether arguments may fit, for choosing among skills: a check that would take long is left to the call.
+    /// True if arguments may fit, for the selection of a skill: a check that would take long is left to the call.
     pub(crate) fn may_fit(&self, target: &Target, args: &Json) -> bool {
         let schema = target.skill.as_ref().and_then(|skill| skill.input_schema.as_ref());
         let Some(usable) = schema.and_then(|schema| self.usable(target, schema)) else { return true };
@@ -177,12 +177,12 @@ impl SchemaVerdict {
     }
 }
 
-/// Whether a schema can be used, or why it cannot.
+/// Checks if a schema can be used; fails with the reason.
 pub fn is_schema(schema: &Json) -> Result<(), String> {
     compile(schema).map(drop)
 }
 
-/// Whether a schema is small and simple enough to be used, or why it is not. It need not be a valid one.
+/// Checks if a schema is small and simple enough to be used; fails with the reason. It need not be valid.
 pub(crate) fn check_bounds(schema: &Json) -> Result<(), String> {
     if schema.get().len() > MAX_SCHEMA_BYTES {
         return Err(format!("it has {} bytes; {MAX_SCHEMA_BYTES} are allowed", schema.get().len()));
@@ -190,7 +190,7 @@ pub(crate) fn check_bounds(schema: &Json) -> Result<(), String> {
     SchemaCost::measure(&schema.value()).map(drop)
 }
 
-/// Whether compiling a schema takes no time worth mentioning. Regular expressions may take tens of milliseconds each.
+/// True if compiling a schema takes no time worth mentioning. Regular expressions may take tens of milliseconds each.
 fn is_quickly_compiled(schema: &Json) -> bool {
     schema.get().len() <= MAX_INLINE_SCHEMA_BYTES && !schema.get().contains("\"pattern")
 }

@@ -1,4 +1,4 @@
-//! Finds the skills of a directory by what they are about.
+//! Full-text search for the skills of a directory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ pub use rialto_route::text_index::{TextMatch, edit_distance};
 
 use crate::directory::Directory;
 
-/// What the listed skills of one directory are about.
+/// Search index of the listed skills of one directory.
 pub struct Index {
     directory: Arc<Directory>,
     text: TextIndex,
@@ -16,14 +16,14 @@ pub struct Index {
 // === impl Index ===
 
 impl Index {
-    /// Reads what all listed skills of a directory are about.
+    /// Builds the index of all listed skills of a directory.
     pub fn of(directory: &Arc<Directory>) -> Self {
         let mut reader = TextIndexBuilder::default();
         directory.listed().for_each(|entry| reader.add(&entry.agent, &entry.skill));
         Self { directory: Arc::clone(directory), text: reader.finish() }
     }
 
-    /// What it was made of.
+    /// The directory that it was built from.
     pub const fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }

@@ -20,7 +20,7 @@ use arc_swap::ArcSwapOption;
 use rialto_model::failure::Failure;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::engine::{Engine, store_failure};
+use crate::{message_dedup::MessageDedup, store_failure::store_failure};
 
 /// Messages for which one filter has room.
 const MESSAGES_PER_FILTER: usize = 1 << 20;
@@ -38,7 +38,7 @@ const MAX_MESSAGES: usize = MAX_FILTERS * MESSAGES_PER_FILTER;
 
 const BITS_PER_FILTER: usize = MESSAGES_PER_FILTER * BITS_PER_MESSAGE;
 
-/// How long every message is looked for before the store is asked again whether that is needed.
+/// Time for which every message is looked up before the store is asked again if that is needed.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// The messages that may be in the store.
@@ -60,24 +60,19 @@ struct BloomFilters {
 /// Set of numbers that answers "certainly not" or "maybe".
 struct BloomFilter(Box<[AtomicU64]>);
 
-// === impl Engine ===
+// === impl MessageDedup ===
 
-impl Engine {
-    /// Whether no other process shares the store, as far as it has been asked.
+impl MessageDedup {
+    /// True if no other process shares the store, as far as it has been asked.
     pub(crate) fn is_alone(&self) -> bool {
-        let surprises = self.registry().surprises();
-        self.inner()
-            .seen_messages
-            .filters
-            .load()
-            .as_ref()
-            .is_some_and(|filters| filters.surprises == surprises)
+        let surprises = self.registry.surprises();
+        self.seen.filters.load().as_ref().is_some_and(|filters| filters.surprises == surprises)
     }
 
-    /// Whether a message with that number, which is not remembered, may be in the store.
-    pub(crate) async fn may_be_seen(&self, number: u64) -> Result<bool, Failure> {
-        let seen = &self.inner().seen_messages;
-        let surprises = self.registry().surprises();
+    /// True if a message with that number, which is not remembered, may be in the store.
+    pub(crate) async fn may_be_stored(&self, number: u64) -> Result<bool, Failure> {
+        let seen = &self.seen;
+        let surprises = self.registry.surprises();
         if let Some(filters) = &*seen.filters.load()
             && filters.surprises == surprises
             && filters.has_room()
@@ -85,7 +80,7 @@ impl Engine {
             return Ok(filters.hold(number));
         }
         let Ok(mut asking) = seen.asking.try_lock() else {
-            // Somebody asks already; this one message is looked for meanwhile.
+            // Another request asks already; this one message is looked up meanwhile.
             return Ok(true);
         };
         if asking.is_some_and(|again| again > Instant::now()) {
@@ -93,7 +88,7 @@ impl Engine {
         }
         *asking = Some(Instant::now() + PAUSE);
         let known =
-            self.inner().store.messages(self.runner(), MAX_MESSAGES / 2).await.map_err(store_failure)?;
+            self.store.messages(self.lease.runner(), MAX_MESSAGES / 2).await.map_err(store_failure)?;
         let Some(known) = known else { return Ok(true) };
         let filters = BloomFilters::new(surprises);
         known.iter().for_each(|number| filters.add(*number));

@@ -1,6 +1,6 @@
 //! Storage quota of orgs: how many bytes of tasks and audit records each may keep.
 //!
-//! Nothing is summed up for a call. The store is asked once a minute, and only while a quota is configured; what is written meanwhile by this
+//! No call sums up anything. The store is asked once a minute, and only while a quota is configured; bytes written meanwhile by this
 //! process is added to that. So the number is an estimate that is at most a minute old where several processes share a store.
 
 use std::{
@@ -22,15 +22,15 @@ use rialto_model::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{engine::store_failure, limits};
+use crate::{limits, store_failure::store_failure};
 
 /// The store is asked again after this.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Bytes that orgs keep, and how many they may.
+/// Bytes that orgs store, and their quotas.
 #[derive(Default)]
 pub(crate) struct StorageQuota {
-    /// Whether any org has a quota: looked at for every call.
+    /// Set if any org has a quota: read for every call.
     is_on: AtomicBool,
     limits: RwLock<StorageLimits>,
     used: Mutex<BTreeMap<OrgId, u64>>,
@@ -52,7 +52,7 @@ impl StorageQuota {
         quota
     }
 
-    /// Allows something else from now on.
+    /// Changes the quotas.
     pub(crate) fn change(&self, config: &limits::Config) {
         let own = config.orgs.iter().filter(|(_, quota)| quota.storage_bytes > 0);
         let orgs: BTreeMap<_, _> = own.map(|(org, quota)| (org.clone(), quota.storage_bytes)).collect();
@@ -60,7 +60,7 @@ impl StorageQuota {
         *self.limits.write() = StorageLimits { each: config.org_storage_bytes, orgs };
     }
 
-    /// Refuses a call of an org that keeps more than it may.
+    /// Refuses a call of an org that is over its quota.
     pub(crate) async fn check(&self, store: &Arc<dyn Store>, org: &OrgId) -> Result<(), Failure> {
         if !self.is_on.load(Ordering::Relaxed) {
             return Ok(());
@@ -74,7 +74,7 @@ impl StorageQuota {
         if used <= max { Ok(()) } else { Err(used_up(org, used, max, &key)) }
     }
 
-    /// Counts what this process writes until the store is asked again.
+    /// Counts bytes that this process writes until the store is asked again.
     pub(crate) fn add(&self, org: &OrgId, bytes: usize) {
         if self.is_on.load(Ordering::Relaxed) {
             let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -95,7 +95,7 @@ impl StorageQuota {
             return Ok(());
         }
         let sums = match store.org_bytes().await {
-            // What was known a minute ago is a better answer than none.
+            // The sums of a minute ago are better than none.
             Err(StoreError::Unavailable(error)) if !self.used.lock().is_empty() => {
                 tracing::warn!("the storage of orgs could not be summed up, the sums before count: {error}");
                 return Ok(());

@@ -1,14 +1,14 @@
 //! A store that answers within a deadline, or not at all.
 //!
-//! A database that hangs must not hang its callers: an operation that takes longer counts as unavailable. Whether it was done
-//! is not known then, so whoever writes must find out before it says so.
+//! A database that hangs must not hang its callers: an operation that takes longer counts as unavailable. It is not known then if it was done,
+//! so the code that writes must find out.
 
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::store::{Layered, Store, StoreError, StoreLayer};
 use tokio::time::timeout;
 
-/// Operations that read or change a large part of the store. Nobody waits for them in a call.
+/// Operations that read or change a large part of the store. No call waits for them.
 const WITHOUT_DEADLINE: [&str; 6] = ["verify_audit", "verify_audit_in_sight", "sweep", "audit_trail", "costs", "audit_after"];
 
 /// A deadline for each operation of a store.
@@ -32,7 +32,7 @@ struct NoAnswer {
 // === impl StoreDeadline ===
 
 impl StoreDeadline {
-    /// The same store, whose operations end after `timeout`; none is without a deadline.
+    /// Wraps a store so that its operations end after `timeout`; none is without a deadline.
     pub fn wrap(store: Arc<dyn Store>, timeout: Option<Duration>) -> Arc<dyn Store> {
         match timeout {
             Some(timeout) => Arc::new(Layered(Self { store, timeout })),

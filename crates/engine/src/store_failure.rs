@@ -1,7 +1,7 @@
 //! Failures of the store, in the words that callers read.
 //!
 //! Each place says what is known there. Before a call leaves it is known that it was not made; of a task it is only known
-//! that it could not be read. Nothing here is said of a call that has left: [`run`](crate::run) holds its results.
+//! that it could not be read. Nothing here concerns a call that has left: [`call_run`](crate::call_run) holds its results.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(crate) fn read_failure(error: StoreError) -> Failure {
     }
 }
 
-/// The same failure of a call that has not left: one of the store says that the call was not made.
+/// Turns a failure of the store before a call leaves into one that says that the call was not made.
 pub(crate) fn not_made(failure: Failure) -> Failure {
     if failure.kind == Kind::StoreUnavailable {
         return unavailable(
@@ -74,8 +74,8 @@ pub(crate) fn before<T>(
 }
 
 /// The moment up to which the store may work on a call that began at `begun`.
-pub(crate) fn store_deadline(begun: Instant, wall_clock: Duration) -> Instant {
-    begun + wall_clock.max(MIN_STORE_TIME)
+pub(crate) fn store_deadline(begun: Instant, timeout: Duration) -> Instant {
+    begun + timeout.max(MIN_STORE_TIME)
 }
 
 /// A failure that says that the store is not available.

@@ -1,79 +1,93 @@
 //! Takes over the tasks of processes that are gone.
 //!
-//! What a process that is gone ([`attendance`](crate::attendance)) has left open is resumed: an agent that has named the task
-//! is asked how it goes on, a tool that may be run twice is run again, and everything else ends with the reason. Nothing
-//! stays open for nobody.
+//! The open tasks of a process that is gone ([`process_lease`](crate::process_lease)) are resumed: an agent that has named the task
+//! is asked for it, a tool that may be run twice is run again, and everything else ends with the reason. No task stays open
+//! without a process.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    call::{Call, Caller, CallerKind, Follow, Spoken, Target},
+    call::{Call, Caller, Spoken, Target},
     clock::Timestamp,
     event::Event,
     failure::{Failure, Kind},
-    ids::{AgentId, Runner},
+    ids::Runner,
     message::Part,
     presence::CallerPresence,
-    rights::Rights,
     store::StoreError,
     task::{Task, TaskHead},
 };
-use rialto_policy::Permitted;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     budget::TaskBudget,
-    call_handle::Running,
-    call_run::{CallRun, RunParams},
-    engine::{Engine, EngineInner, store_failure, verb_of},
+    call_run::RunParams,
+    call_runner::{CallRunner, Events, FIRST_RETRY_PAUSE, LONGEST_RETRY_PAUSE},
+    journal::audit_verb,
     lease_keeper::LeaseKeeper,
+    node::NodeService,
     redact::{is_omitted, is_redacted},
-    tasks::target_of,
+    store_failure::store_failure,
+    task_service::{TaskService, target_of},
 };
 
-/// How long a task of an agent that only its caller knows is left to its caller.
-const CALLERS_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time for which a task of an agent that only its caller knows is left to its caller.
+const CALLER_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// While a lease lasts, tasks that others left are looked for so many times.
-const LOOKS: u32 = 6;
+/// Number of polls for tasks of other processes while a lease is valid.
+const POLLS_PER_LEASE: u32 = 6;
 
-/// How many tasks are taken over at once.
-const AT_ONCE: usize = 100;
+/// Maximum number of tasks that are taken over in one step.
+const MAX_BATCH_TASKS: usize = 100;
 
-/// How long to wait before an agent is asked again that could not be asked.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Time that the store has to record the end of a task, before it is held.
+const END_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the store may take to record the end of a task, before it is held.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+/// Takeover of the tasks of processes that are gone.
+pub struct TakeoverService {
+    runner: Arc<CallRunner>,
+    tasks: Arc<TaskService>,
+    nodes: Arc<NodeService>,
+}
 
-/// What A2A agents of every generation answer when they do not know a task.
-pub(crate) const NO_SUCH_TASK: i64 = -32001;
+// === impl TakeoverService ===
 
-// === impl Engine ===
+impl TakeoverService {
+    pub(crate) const fn new(
+        runner: Arc<CallRunner>,
+        tasks: Arc<TaskService>,
+        nodes: Arc<NodeService>,
+    ) -> Self {
+        Self { runner, tasks, nodes }
+    }
 
-impl Engine {
-    /// Keeps watch until it is told to stop: says that this process is at work where that needs saying, and takes over what
-    /// others leave behind.
-    pub async fn keep_post(&self, stop: CancellationToken) {
-        self.inner().attendance.keep_watch();
-        let keeper = LeaseKeeper::start(self);
+    /// Stores results that the store could not take in a file of this folder from now on, and records those that gone processes left
+    /// there. To be called before their tasks are taken over.
+    pub async fn spill_held_results(&self, folder: PathBuf) -> Result<(), Failure> {
+        self.runner.journal.spill_in(folder);
+        self.runner.journal.recover_held().await.map_err(store_failure)
+    }
+
+    /// Renews the lease of this process and takes over the tasks of others, until `stop` is cancelled.
+    pub async fn run(self: &Arc<Self>, stop: CancellationToken) {
+        let lease = &self.runner.lease;
+        lease.set_takes_over();
+        let keeper = LeaseKeeper::start(lease);
         if let Err(error) = &keeper {
-            tracing::error!("this process cannot say that it is at work: {error}");
+            tracing::error!("the lease of this process cannot be renewed: {error}");
         }
         let mut is_failing = false;
         while !stop.is_cancelled() {
-            let runner = match self.attend().await {
+            let runner = match lease.ensure_registered().await {
                 Ok(runner) => runner,
                 Err(failure) => {
-                    tracing::error!("this process could not say that it is at work: {failure}");
+                    tracing::error!("the lease of this process could not be written: {failure}");
                     Runner::NOBODY
                 }
             };
-            let may_judge = self.inner().store.sees_deaths() || self.can_judge_leases();
-            if runner != Runner::NOBODY && !self.is_draining() && may_judge {
+            let may_judge = self.runner.store.sees_deaths() || lease.can_judge_leases();
+            if runner != Runner::NOBODY && !self.nodes.is_draining() && may_judge {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing
@@ -84,19 +98,19 @@ impl Engine {
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(self.inner().store.lease() / LOOKS) => {}
+                () = tokio::time::sleep(lease.duration() / POLLS_PER_LEASE) => {}
             }
         }
     }
 
-    async fn take_over(&self, runner: Runner) -> Result<(), StoreError> {
-        // What a process held that is gone is recorded before its tasks are looked at.
-        self.inner().journal.recover_held().await?;
+    async fn take_over(self: &Arc<Self>, runner: Runner) -> Result<(), StoreError> {
+        // Results that a gone process held are recorded before its tasks are read.
+        self.runner.journal.recover_held().await?;
         loop {
-            // By then no lease is over: only processes whose death is seen are gone.
-            let now =
-                if self.can_judge_leases() { self.inner().journal.now() } else { Timestamp::UNIX_EPOCH };
-            let left = self.inner().store.take_over(runner, now, AT_ONCE).await?;
+            // At that time no lease has expired: only processes whose death is seen are gone.
+            let can_judge = self.runner.lease.can_judge_leases();
+            let now = if can_judge { self.runner.journal.now() } else { Timestamp::UNIX_EPOCH };
+            let left = self.runner.store.take_over(runner, now, MAX_BATCH_TASKS).await?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -115,12 +129,12 @@ impl Engine {
     }
 
     /// Resumes a task that is this process's once the store is back.
-    fn resume_later(&self, head: TaskHead) {
-        let engine = self.faint();
+    fn resume_later(self: &Arc<Self>, head: TaskHead) {
+        let service = Arc::downgrade(self);
         tokio::spawn(async move {
-            let mut pause = FIRST_PAUSE;
-            while let Some(engine) = engine.get() {
-                match engine.resume(head.clone()).await {
+            let mut pause = FIRST_RETRY_PAUSE;
+            while let Some(service) = service.upgrade() {
+                match service.resume(head.clone()).await {
                     Err(failure) if failure.kind == Kind::StoreUnavailable => {}
                     Err(failure) => {
                         let id = &head.id;
@@ -129,75 +143,65 @@ impl Engine {
                     }
                     Ok(()) => return,
                 }
-                drop(engine);
+                drop(service);
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(LONGEST_RETRY_PAUSE);
             }
         });
     }
 
-    /// Goes on with a task that another process left.
+    /// Resumes a task of another process.
     async fn resume(&self, head: TaskHead) -> Result<(), Failure> {
-        self.sync().await?;
-        let inner = self.inner();
-        let task = inner.journal.read(head).await.map_err(store_failure)?;
+        let runner = &self.runner;
+        runner.policies.sync().await?;
+        let task = runner.journal.read(head).await.map_err(store_failure)?;
         if task.head.state.is_waiting() {
-            // Its caller goes on with it, whichever process it comes to.
+            // Its caller continues it, in any process.
             return Ok(());
         }
-        let Some(agent) = self.agent_of(&task) else {
+        let Some(agent) = self.tasks.find_agent(&task) else {
             if self.may_be_asked_elsewhere(&task) {
                 return Ok(());
             }
             return self.end(task, "its agent was removed while nobody worked on it").await;
         };
         let target = target_of(agent, &task);
-        let caller = self.caller_of(&task.head);
+        let caller = self.tasks.caller_of(&task.head);
         let events = if task.head.remote.task_id.is_some() {
-            self.ask_again(&task, &caller, &target)
+            runner.follow_with_retry(&task, &caller, &target)
         } else {
             self.run_again(&task, &caller, &target)
         };
         match events {
             Ok(events) => {
-                let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
-                let announcement = inner.journal.take_up(verb, target.cost());
-                let wall_clock = Duration::from_secs(inner.config.patience_secs);
-                let budget = TaskBudget::fresh(&inner.config);
-                let leg = RunParams {
+                let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
+                let span = runner.journal.take_up(verb, target.cost());
+                let timeout = Duration::from_secs(runner.config.patience_secs);
+                let budget = TaskBudget::fresh(&runner.config);
+                let params = RunParams {
                     caller,
                     target,
                     events,
                     task,
-                    announcement,
-                    begun_at: Instant::now(),
-                    wall_clock,
-                    seat: None,
+                    span,
+                    started_at: Instant::now(),
+                    timeout,
+                    permit: None,
                     budget,
                 };
-                // Nobody waits for it: it goes on by itself.
-                drop(Running::of(CallRun::begin(inner, leg), None));
+                // Nobody waits for it: it continues in the background.
+                drop(runner.start(params));
                 Ok(())
             }
             Err(why) => self.end(task, &why).await,
         }
     }
 
-    /// Whether a task's agent, which nobody here knows, may be known to the caller: it was named on a command line, and can
+    /// True if the agent of a task, which is not registered here, may be known to the caller: it was named on a command line, and can
     /// be named again. Its caller asks it then, for a day.
     fn may_be_asked_elsewhere(&self, task: &Task) -> bool {
-        let until = task.head.updated_at.checked_add(CALLERS_TIME);
-        task.head.remote.task_id.is_some() && until.is_ok_and(|until| self.inner().journal.now() < until)
-    }
-
-    pub(crate) fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
-        let inner = Arc::clone(self.inner());
-        let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
-        let follow = Follow { caller, target, remote, to_the_end: true };
-        inner.check(follow.clone()).map_err(|denied| denied.to_string())?;
-        let begun = tokio::time::Instant::now();
-        let patience = Duration::from_secs(inner.config.patience_secs);
-        Ok(insistently(inner, follow, begun + patience))
+        let until = task.head.updated_at.checked_add(CALLER_TIMEOUT);
+        task.head.remote.task_id.is_some() && until.is_ok_and(|until| self.runner.journal.now() < until)
     }
 
     fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
@@ -218,50 +222,33 @@ impl Engine {
                        you send it again";
             return Err(why.to_owned());
         }
-        let permitted = self.inner().check(call_of(task, caller, target));
-        Ok(self.inner().peer.send(permitted.map_err(|denied| denied.to_string())?))
+        let permitted = self.runner.policies.check(stored_call(task, caller, target));
+        Ok(self.runner.backends.send(permitted.map_err(|denied| denied.to_string())?))
     }
 
     async fn end(&self, mut task: Task, why: &str) -> Result<(), Failure> {
         let id = task.head.id.clone();
         tracing::warn!(task.id = %id, "task {id} ends, because the process that worked on it is gone: {why}");
         let failure = Failure::new(Kind::PeerFailed, why);
-        let inner = self.inner();
-        if let Some(agent) = self.agent_of(&task) {
+        let runner = &self.runner;
+        if let Some(agent) = self.tasks.find_agent(&task) {
             let target = target_of(agent, &task);
-            let caller = self.caller_of(&task.head);
-            let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
-            let mut announcement = inner.journal.take_up(verb, None);
-            let ending = Some((&mut announcement, Some(&failure)));
+            let caller = self.tasks.caller_of(&task.head);
+            let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
+            let mut span = runner.journal.take_up(verb, None);
+            let ending = Some((&mut span, Some(&failure)));
             let events = vec![Event::failed(failure.clone())];
-            let ended = inner.journal.record_or_hold(&mut task, events, ending, END_PATIENCE).await;
+            let ended = runner.journal.record_or_hold(&mut task, events, ending, END_WRITE_TIMEOUT).await;
             return ended.map(|_| ()).map_err(store_failure);
         }
         let events = vec![Event::failed(failure)];
-        let ended = inner.journal.record_or_hold(&mut task, events, None, END_PATIENCE).await;
+        let ended = runner.journal.record_or_hold(&mut task, events, None, END_WRITE_TIMEOUT).await;
         ended.map(|_| ()).map_err(store_failure)
-    }
-
-    /// Who began a task. An agent's own id says that it is one.
-    pub(crate) fn caller_of(&self, head: &TaskHead) -> Caller {
-        let is_agent = self.registry().get(&AgentId::from(head.caller.as_str())).is_some();
-        let kind = if is_agent { CallerKind::Agent } else { CallerKind::User };
-        Caller {
-            scope: head.scope.clone(),
-            kind,
-            id: head.caller.clone(),
-            rights: Rights::ALL,
-            token: None,
-            proof: None,
-            hops: 0,
-        }
     }
 }
 
-pub(crate) type Events = BoxStream<'static, Event>;
-
-/// The same call once more.
-pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
+/// The call of a stored task.
+pub(crate) fn stored_call(task: &Task, caller: &Caller, target: &Target) -> Call {
     let said = task.history.first().map(|message| message.parts.clone());
     Call {
         task: task.head.id.clone(),
@@ -275,52 +262,4 @@ pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
         spoken: task.history.first().map(|message| Arc::new(Spoken::new(message.clone(), None))),
         presence: CallerPresence::default(),
     }
-}
-
-/// What an agent tells of a task, asked again when it cannot be asked.
-fn insistently(inner: Arc<EngineInner>, follow: Follow, until: tokio::time::Instant) -> Events {
-    struct Asking {
-        inner: Arc<EngineInner>,
-        follow: Follow,
-        heard: Option<BoxStream<'static, Result<Event, Failure>>>,
-        pause: Duration,
-        until: tokio::time::Instant,
-    }
-    let asking = Asking { inner, follow, heard: None, pause: FIRST_PAUSE, until };
-    stream::unfold(asking, |mut asking| async move {
-        loop {
-            let heard = match &mut asking.heard {
-                Some(heard) => heard.next().await,
-                None => match asking.inner.check(asking.follow.clone()) {
-                    Ok(permitted) => {
-                        let permitted: Permitted<Follow> = permitted;
-                        asking.heard.insert(asking.inner.peer.follow(permitted)).next().await
-                    }
-                    Err(denied) => {
-                        let failure = Failure::new(Kind::Denied, denied.to_string());
-                        return Some((Event::failed(failure), asking));
-                    }
-                },
-            };
-            match heard {
-                Some(Ok(event)) => return Some((event, asking)),
-                Some(Err(failure))
-                    if is_forgotten(&failure) || tokio::time::Instant::now() >= asking.until =>
-                {
-                    return Some((Event::failed(failure), asking));
-                }
-                Some(Err(_)) | None => {
-                    asking.heard = None;
-                    tokio::time::sleep(asking.pause).await;
-                    asking.pause = (asking.pause * 2).min(LONGEST_PAUSE);
-                }
-            }
-        }
-    })
-    .boxed()
-}
-
-/// Whether the agent says that it has no such task: asking again would not bring it back.
-fn is_forgotten(failure: &Failure) -> bool {
-    failure.data.as_ref().is_some_and(|data| data.value()["remoteCode"] == NO_SUCH_TASK)
 }

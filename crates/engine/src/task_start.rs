@@ -1,6 +1,6 @@
-//! Beginning of a call's task: it is in the store before the call leaves.
+//! Start of a call's task: it is in the store before the call leaves.
 //!
-//! When the store does not say whether it has the task, the call is not made, and the task is ended should it turn up.
+//! When the store does not say if it has the task, the call is not made, and the task is ended should it appear.
 
 use rialto_model::{
     call::Call,
@@ -16,56 +16,56 @@ use rialto_model::{
 use tokio::time::Instant;
 
 use crate::{
-    conversation::Talk,
-    engine::Engine,
+    call_service::CallService,
+    conversation::ConversationMessage,
     held_writes::UnsentStart,
     journal::AuditSpan,
     redact::redact_message,
     store_failure::{before, store_failure},
 };
 
-/// How often something is said again to a task that goes on while it is said.
-const TRIES: usize = 8;
+/// Number of attempts to record a message in a task that changes meanwhile.
+const MAX_ANSWER_ATTEMPTS: usize = 8;
 
-/// Facts that a task begins or goes on with.
+/// Start of a task, or its continuation.
 pub(crate) struct TaskStart {
-    /// The task that the call goes on with, if it does.
-    pub(crate) goes_on: Option<Task>,
-    pub(crate) talk: Option<Box<Talk>>,
+    /// The task that the call continues, if it does.
+    pub(crate) continued: Option<Task>,
+    pub(crate) conversation: Option<Box<ConversationMessage>>,
     /// Version of the task that the call is meant for.
     pub(crate) answers: Option<u64>,
     pub(crate) pre: VerbEvent,
 }
 
-// === impl Engine ===
+// === impl CallService ===
 
-impl Engine {
+impl CallService {
     /// Records the task of a call that is about to leave, before the deadline of its caller.
     pub(crate) async fn start_task(
         &self,
         call: &Call,
-        TaskStart { goes_on, talk, answers, pre }: TaskStart,
-        announcement: &mut AuditSpan,
+        TaskStart { continued, conversation, answers, pre }: TaskStart,
+        span: &mut AuditSpan,
         deadline: Instant,
     ) -> Result<Task, Failure> {
-        if let Some(task) = goes_on {
-            let said = talk.map_or_else(
+        if let Some(task) = continued {
+            let said = conversation.map_or_else(
                 || (Message::new(fresh(), Role::User, call.parts.clone()), None),
-                |talk| (talk.spoken.message.clone(), talk.content_hash),
+                |conversation| (conversation.spoken.message.clone(), conversation.content_hash),
             );
             let (head, was_waiting) = (task.head.clone(), task.head.state.is_waiting());
             let answered = before(deadline, Box::pin(self.answer(task, said, pre, answers))).await;
             let unsent = was_waiting.then_some((head.version + 1, UnsentStart::Answered));
-            return self.or_end_unsent(answered, &head, unsent, announcement);
+            return self.or_end_unsent(answered, &head, unsent, span);
         }
-        let head = before(deadline, self.head_of(call, announcement.args())).await?;
-        let version = u64::from(talk.is_some());
-        let opened = before(deadline, self.open(head.clone(), talk, pre)).await;
-        self.or_end_unsent(opened, &head, Some((version, UnsentStart::Opened)), announcement)
+        let head = before(deadline, self.head_of(call, span.args())).await?;
+        let version = u64::from(conversation.is_some());
+        let opened = before(deadline, self.open(head.clone(), conversation, pre)).await;
+        self.or_end_unsent(opened, &head, Some((version, UnsentStart::Opened)), span)
     }
 
     async fn head_of(&self, call: &Call, args: &Json) -> Result<TaskHead, Failure> {
-        let now = self.inner().journal.now();
+        let now = self.runner.journal.now();
         Ok(TaskHead {
             id: call.task.clone(),
             scope: call.caller.scope.clone(),
@@ -78,7 +78,7 @@ impl Engine {
             args: args.clone(),
             context: None,
             message: None,
-            runner: self.attend().await?,
+            runner: self.runner.lease.ensure_registered().await?,
             state: TaskState::Submitted,
             version: 0,
             remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
@@ -87,31 +87,36 @@ impl Engine {
         })
     }
 
-    /// Writes a new task down, with the message that begins it if it belongs to a conversation.
-    async fn open(&self, head: TaskHead, talk: Option<Box<Talk>>, pre: VerbEvent) -> Result<Task, Failure> {
-        if let Some(talk) = talk {
-            return self.open_talk(head, *talk, pre).await;
+    /// Stores a new task, with the message that starts it if it belongs to a conversation.
+    async fn open(
+        &self,
+        head: TaskHead,
+        conversation: Option<Box<ConversationMessage>>,
+        pre: VerbEvent,
+    ) -> Result<Task, Failure> {
+        if let Some(conversation) = conversation {
+            return self.open_in_conversation(head, *conversation, pre).await;
         }
-        self.inner().journal.open(&head, pre).await.map_err(store_failure)?;
+        self.runner.journal.open(&head, pre).await.map_err(store_failure)?;
         Ok(Task::new(head))
     }
 
-    /// The task that was begun. One of which that is not known does not stay open: it is ended should it turn up at this version.
+    /// The task that was started. One of which that is not known does not stay open: it is ended should it appear at this version.
     fn or_end_unsent(
         &self,
         begun: Result<Task, Failure>,
         head: &TaskHead,
         unsent: Option<(u64, UnsentStart)>,
-        announcement: &mut AuditSpan,
+        span: &mut AuditSpan,
     ) -> Result<Task, Failure> {
         begun.inspect_err(|failure| {
             if let Some(unsent) = unsent.filter(|_| failure.kind == Kind::StoreUnavailable) {
-                self.inner().journal.end_unsent(head, unsent, announcement, failure);
+                self.runner.journal.end_unsent(head, unsent, span, failure);
             }
         })
     }
 
-    /// Writes down that the caller goes on with a task.
+    /// Records the message with which a caller continues a task.
     async fn answer(
         &self,
         mut task: Task,
@@ -120,30 +125,30 @@ impl Engine {
         answers: Option<u64>,
     ) -> Result<Task, Failure> {
         let message = redact_message(said, None);
-        self.inner().store.audit(vec![pre]).await.map_err(store_failure)?;
-        let adopted = self.adopt_orphan(&mut task).await?;
-        let journal = &self.inner().journal;
-        let mut tries = 0;
+        self.runner.store.audit(vec![pre]).await.map_err(store_failure)?;
+        let adopted = self.runner.lease.adopt_orphan(&mut task).await?;
+        let journal = &self.runner.journal;
+        let mut attempts = 0;
         loop {
             let event = Event::Answered { message: message.clone(), content_hash: content_hash.clone() };
             match journal.record(&mut task, vec![event], None).await {
                 Ok(()) => break,
-                // It went on meanwhile. What was not meant for one version of it is said to it as it stands now.
-                Err(StoreError::Conflict) if answers.is_none() && tries < TRIES => {
+                // It changed meanwhile. A message that is not meant for one version of it counts for the current one.
+                Err(StoreError::Conflict) if answers.is_none() && attempts < MAX_ANSWER_ATTEMPTS => {
                     task = journal.reread(&task).await.map_err(store_failure)?;
                     if task.head.state.is_terminal() {
                         return Err(store_failure(StoreError::Conflict));
                     }
-                    tries += 1;
+                    attempts += 1;
                 }
                 Err(error) => return Err(store_failure(error)),
             }
         }
         if adopted {
             // Another process may have adopted it as well; the one whose answer was recorded keeps it.
-            self.assign_runner(&mut task).await?;
+            self.runner.lease.assign_runner(&mut task).await?;
         } else {
-            self.claim(&mut task).await?;
+            self.runner.lease.claim(&mut task).await?;
         }
         Ok(task)
     }

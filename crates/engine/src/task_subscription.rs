@@ -1,8 +1,8 @@
-//! Hearing of a task's events, each once and in order, however slow the listener is.
+//! Subscription to a task's events, each once and in order, however slow the subscriber is.
 //!
-//! What is heard is always in the store already. While a task runs in this process its last events are also at hand, so
-//! that most listeners never read the store; one that has fallen behind does. Because a task may run elsewhere, one of all who
-//! listen to it here looks into the store now and then, and shows the others what it found.
+//! Published events are in the store already. While a task runs in this process its last events are also in memory, so
+//! that most subscribers never read the store; one that has fallen behind does. Because a task may run in another process, one of its
+//! subscribers here polls the store, and shares what it found with the others.
 
 use std::{
     collections::VecDeque,
@@ -26,16 +26,16 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::store_failure::read_failure;
 
-/// So many events of a task are at hand; whoever is further behind reads the store.
-const AT_HAND: usize = 256;
+/// Maximum number of events of a task in memory; a subscriber that is further behind reads the store.
+const MAX_RECENT_EVENTS: usize = 256;
 
-/// How often to look for events that other processes have written.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval of polls for events that other processes have written.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Whoever listens to tasks in this process.
+/// Subscribers to tasks in this process.
 #[derive(Default)]
 pub(crate) struct TaskListeners {
-    /// How many there are: asked on the road of every call.
+    /// Number of subscribers: read in every call.
     count: AtomicUsize,
     tasks: Mutex<FastMap<TaskId, ListenedTask>>,
 }
@@ -49,12 +49,12 @@ struct TaskChannel {
     /// Without gaps, the newest last.
     recent: Mutex<VecDeque<Recorded>>,
     version: watch::Sender<u64>,
-    /// When somebody last looked for events that other processes have written.
-    looked_at: Mutex<Instant>,
+    /// Time of the last poll for events that other processes have written.
+    polled_at: Mutex<Instant>,
 }
 
-/// Hears of one task's events, each once and in order.
-pub struct Following {
+/// Subscription to one task's events, each once and in order.
+pub struct TaskSubscription {
     store: Arc<dyn Store>,
     listeners: Arc<TaskListeners>,
     task: TaskId,
@@ -64,24 +64,24 @@ pub struct Following {
     seen: u64,
 }
 
-// === impl Listeners ===
+// === impl TaskListeners ===
 
 impl TaskListeners {
-    /// Whether anybody listens to anything.
-    pub(crate) fn are_there(&self) -> bool {
+    /// True if there is any subscriber.
+    pub(crate) fn has_any(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
     }
 
-    /// Tells of events that were written behind version `expected`. Without them whoever listens looks for itself.
-    pub(crate) fn tell(&self, task: &TaskId, expected: u64, at: Timestamp, events: Option<Vec<Event>>) {
+    /// Publishes events that were recorded after version `expected`. Without them subscribers read the store.
+    pub(crate) fn publish(&self, task: &TaskId, expected: u64, at: Timestamp, events: Option<Vec<Event>>) {
         let Some(channel) = self.tasks.lock().get(task).map(|listened| Arc::clone(&listened.channel)) else {
             return;
         };
         match events {
             Some(events) => {
-                channel.show((expected + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }));
+                channel.add((expected + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }));
             }
-            None => channel.tell(expected + 1),
+            None => channel.set_version(expected + 1),
         }
     }
 
@@ -107,16 +107,16 @@ impl TaskListeners {
     }
 }
 
-// === impl Channel ===
+// === impl TaskChannel ===
 
 impl TaskChannel {
     fn new(seen: u64) -> Self {
-        let looked_at = Mutex::new(Instant::now());
-        Self { recent: Mutex::default(), version: watch::Sender::new(seen), looked_at }
+        let polled_at = Mutex::new(Instant::now());
+        Self { recent: Mutex::default(), version: watch::Sender::new(seen), polled_at }
     }
 
-    /// Puts events at hand that are in the store, those that are not there yet, and tells of them.
-    fn show(&self, events: impl Iterator<Item = Recorded>) {
+    /// Adds events of the store that are not in memory yet, and wakes the subscribers.
+    fn add(&self, events: impl Iterator<Item = Recorded>) {
         let mut recent = self.recent.lock();
         for recorded in events {
             match recent.back().map(|last| last.seq + 1) {
@@ -126,30 +126,30 @@ impl TaskChannel {
             }
             recent.push_back(recorded);
         }
-        let too_many = recent.len().saturating_sub(AT_HAND);
+        let too_many = recent.len().saturating_sub(MAX_RECENT_EVENTS);
         recent.drain(..too_many);
         let last = recent.back().map_or(0, |last| last.seq);
         drop(recent);
-        self.tell(last);
+        self.set_version(last);
     }
 
-    /// Tells that the task has come so far.
-    fn tell(&self, version: u64) {
+    /// Wakes the subscribers at a new version of the task.
+    fn set_version(&self, version: u64) {
         self.version.send_modify(|known| *known = version.max(*known));
     }
 
-    /// Whether it is time to look for events of other processes; for one of all who ask.
-    fn may_look(&self) -> bool {
-        let mut looked_at = self.looked_at.lock();
-        let is_time = looked_at.elapsed() >= LOOK;
+    /// True if a poll for events of other processes is due; for one of all subscribers that ask.
+    fn is_poll_due(&self) -> bool {
+        let mut polled_at = self.polled_at.lock();
+        let is_time = polled_at.elapsed() >= POLL_INTERVAL;
         if is_time {
-            *looked_at = Instant::now();
+            *polled_at = Instant::now();
         }
         is_time
     }
 
-    /// What follows on `seen` and is at hand; nothing if the next event is not.
-    fn behind(&self, seen: u64) -> Vec<Recorded> {
+    /// Events after `seen` in memory; none if the next one is not there.
+    fn events_after(&self, seen: u64) -> Vec<Recorded> {
         let recent = self.recent.lock();
         let Some(first) = recent.iter().position(|recorded| recorded.seq == seen + 1) else {
             return Vec::new();
@@ -158,9 +158,9 @@ impl TaskChannel {
     }
 }
 
-// === impl Following ===
+// === impl TaskSubscription ===
 
-impl Following {
+impl TaskSubscription {
     pub(crate) fn new(store: Arc<dyn Store>, listeners: Arc<TaskListeners>, task: TaskId, seen: u64) -> Self {
         let channel = listeners.attach(&task, seen);
         let version = channel.version.subscribe();
@@ -172,54 +172,54 @@ impl Following {
         &self.task
     }
 
-    /// Waits for what happens next; never nothing. What was waited for in vain can be waited for again.
+    /// Waits for the next events; never none. Waiting can be interrupted and started again.
     pub async fn next(&mut self) -> Result<Vec<Recorded>, Failure> {
         loop {
-            let at_hand = self.channel.behind(self.seen);
-            if !at_hand.is_empty() {
-                return Ok(self.hand_out(at_hand));
+            let recent = self.channel.events_after(self.seen);
+            if !recent.is_empty() {
+                return Ok(self.mark_seen(recent));
             }
             let is_behind = *self.version.borrow_and_update() > self.seen;
             if !is_behind {
-                // An error would say that nobody tells any more, but we hold the channel ourselves.
-                let is_told = tokio::time::timeout(LOOK, self.version.changed()).await.is_ok();
-                if is_told || !self.channel.may_look() {
+                // An error would mean that the sender is gone, but the subscription holds the channel itself.
+                let is_told = tokio::time::timeout(POLL_INTERVAL, self.version.changed()).await.is_ok();
+                if is_told || !self.channel.is_poll_due() {
                     continue;
                 }
             }
             let read = match self.store.events(&self.task, self.seen).await {
-                // It goes on when the store is back.
+                // It continues when the store is back.
                 Err(StoreError::Unavailable(_)) => {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                     continue;
                 }
                 read => read.map_err(read_failure)?,
             };
             if !read.is_empty() {
                 if !is_behind {
-                    self.channel.show(read.iter().cloned());
+                    self.channel.add(read.iter().cloned());
                 }
-                return Ok(self.hand_out(read));
+                return Ok(self.mark_seen(read));
             }
             if is_behind {
-                // The store does not show yet what was written a moment ago.
+                // The store does not return yet what was recorded a moment ago.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Hears nothing of what is known already.
+    /// Skips events up to this version.
     pub(crate) fn skip_to(&mut self, version: u64) {
         self.seen = self.seen.max(version);
     }
 
-    fn hand_out(&mut self, events: Vec<Recorded>) -> Vec<Recorded> {
+    fn mark_seen(&mut self, events: Vec<Recorded>) -> Vec<Recorded> {
         self.seen = events.last().map_or(self.seen, |last| last.seq);
         events
     }
 }
 
-impl Drop for Following {
+impl Drop for TaskSubscription {
     fn drop(&mut self) {
         self.listeners.detach(&self.task);
     }
@@ -238,31 +238,31 @@ mod tests {
         })
     }
 
-    fn at_hand(channel: &TaskChannel, seen: u64) -> Vec<u64> {
-        channel.behind(seen).iter().map(|recorded| recorded.seq).collect()
+    fn recent(channel: &TaskChannel, seen: u64) -> Vec<u64> {
+        channel.events_after(seen).iter().map(|recorded| recorded.seq).collect()
     }
 
     #[test]
-    fn what_is_shown_twice_is_at_hand_once_and_a_gap_begins_anew() {
+    fn an_event_that_is_added_twice_is_kept_once_and_a_gap_starts_anew() {
         let channel = TaskChannel::new(0);
-        channel.show(events(1..=3));
-        channel.show(events(2..=5));
-        assert_eq!(at_hand(&channel, 0), [1, 2, 3, 4, 5]);
-        channel.show(events(8..=9));
-        assert!(at_hand(&channel, 5).is_empty(), "the next one is not at hand");
-        assert_eq!(at_hand(&channel, 7), [8, 9]);
-        channel.show(events(10..=1_000));
-        assert_eq!(at_hand(&channel, 998), [999, 1_000]);
-        assert_eq!(channel.recent.lock().len(), AT_HAND);
+        channel.add(events(1..=3));
+        channel.add(events(2..=5));
+        assert_eq!(recent(&channel, 0), [1, 2, 3, 4, 5]);
+        channel.add(events(8..=9));
+        assert!(recent(&channel, 5).is_empty(), "the next one is not at hand");
+        assert_eq!(recent(&channel, 7), [8, 9]);
+        channel.add(events(10..=1_000));
+        assert_eq!(recent(&channel, 998), [999, 1_000]);
+        assert_eq!(channel.recent.lock().len(), MAX_RECENT_EVENTS);
         assert_eq!(*channel.version.borrow(), 1_000);
     }
 
     #[tokio::test]
-    async fn of_all_who_listen_one_looks_now_and_then() {
+    async fn one_of_all_subscribers_polls_the_store() {
         let channel = TaskChannel::new(0);
-        assert!(!channel.may_look(), "somebody has just read the task");
-        *channel.looked_at.lock() -= LOOK;
-        assert!(channel.may_look());
-        assert!(!channel.may_look());
+        assert!(!channel.is_poll_due(), "somebody has just read the task");
+        *channel.polled_at.lock() -= POLL_INTERVAL;
+        assert!(channel.is_poll_due());
+        assert!(!channel.is_poll_due());
     }
 }

@@ -1,16 +1,23 @@
-//! Whether the token that something was begun with still counts.
+//! Validity of the access token that a task, a schedule or a session was started with.
 //!
-//! A request is checked where it comes in. What goes on by itself after that (a call that waits for approval, a schedule, a session) asks
-//! here before it does anything in its caller's name.
+//! A request is authenticated where it comes in. Work that continues without a request (a call that waits for approval, a schedule, a session)
+//! asks here before it does anything in its caller's name.
 
-use rialto_model::{clock::Timestamp, failure::Failure, ids::TokenId, store::Token};
+use std::sync::Arc;
 
-use crate::engine::{Engine, store_failure};
+use rialto_model::{
+    clock::{Clock, Timestamp},
+    failure::Failure,
+    ids::TokenId,
+    store::{Store, Token},
+};
 
-/// How the names of tokens begin that are kept in the store. Others are given to a process when it starts, and end with it.
-const STORED: &str = "tok_";
+use crate::store_failure::store_failure;
 
-/// Until when a token counts.
+/// Prefix of the ids of tokens in the store. Other tokens are given to a process when it starts, and end with it.
+const STORED_TOKEN_PREFIX: &str = "tok_";
+
+/// Time until which a token is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenValidity {
     /// It was revoked or removed, or has expired.
@@ -21,43 +28,53 @@ pub enum TokenValidity {
     Unlimited,
 }
 
-// === impl Engine ===
+/// Access tokens as the store has them now.
+pub struct TokenChecker {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
 
-impl Engine {
-    /// Until when a token counts, as the store has it now.
-    pub async fn token_validity(&self, id: &TokenId) -> Result<TokenValidity, Failure> {
-        let tokens = self.inner().store.tokens().await.map_err(store_failure)?;
-        Ok(validity(&tokens, id, self.now()))
+// === impl TokenChecker ===
+
+impl TokenChecker {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
     }
 
-    /// Those among `ids` that were revoked or removed, or have expired.
-    pub(crate) async fn ended_tokens(&self, ids: Vec<TokenId>) -> Result<Vec<TokenId>, Failure> {
+    /// Returns the time until which a token is valid.
+    pub async fn validity(&self, id: &TokenId) -> Result<TokenValidity, Failure> {
+        let tokens = self.store.tokens().await.map_err(store_failure)?;
+        Ok(validity_in(&tokens, id, self.clock.now()))
+    }
+
+    /// Returns those of `ids` that were revoked or removed, or have expired.
+    pub(crate) async fn find_ended(&self, ids: Vec<TokenId>) -> Result<Vec<TokenId>, Failure> {
         if ids.is_empty() {
             return Ok(ids);
         }
-        let (tokens, now) = (self.inner().store.tokens().await.map_err(store_failure)?, self.now());
-        let has_ended = |id: &TokenId| validity(&tokens, id, now) == TokenValidity::Ended;
+        let (tokens, now) = (self.store.tokens().await.map_err(store_failure)?, self.clock.now());
+        let has_ended = |id: &TokenId| validity_in(&tokens, id, now) == TokenValidity::Ended;
         Ok(ids.into_iter().filter(has_ended).collect())
     }
 
-    /// Whether what was begun with this token may go on; what was begun without one may.
-    pub async fn may_go_on(&self, token: Option<&TokenId>) -> Result<bool, Failure> {
+    /// True if work that was started with this token may continue; work without a token may.
+    pub async fn is_valid(&self, token: Option<&TokenId>) -> Result<bool, Failure> {
         match token {
-            Some(token) => Ok(self.token_validity(token).await? != TokenValidity::Ended),
+            Some(token) => Ok(self.validity(token).await? != TokenValidity::Ended),
             None => Ok(true),
         }
     }
 
-    /// The number that moves with every change of tokens, in any process.
+    /// Number that increases with every change of tokens, in any process.
     pub fn generation(&self) -> u64 {
-        self.inner().store.generation()
+        self.store.generation()
     }
 }
 
-/// Until when a token counts, among those that the store has.
-fn validity(stored: &[Token], id: &TokenId, now: Timestamp) -> TokenValidity {
+/// Validity of a token among those in the store.
+fn validity_in(stored: &[Token], id: &TokenId, now: Timestamp) -> TokenValidity {
     let Some(token) = stored.iter().find(|token| token.id == id.as_str()) else {
-        let is_stored = id.as_str().starts_with(STORED);
+        let is_stored = id.as_str().starts_with(STORED_TOKEN_PREFIX);
         return if is_stored { TokenValidity::Ended } else { TokenValidity::Unlimited };
     };
     match token.expires_at {

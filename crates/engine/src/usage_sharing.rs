@@ -4,25 +4,45 @@
 //! totals back. So a limit of several processes can be exceeded by the calls that all of them let through in two intervals, and never by more.
 //! Counts are in the store, so a restart does not begin anew.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use rialto_model::store::{StoreError, UsageReport};
+use rialto_model::{
+    clock::Clock,
+    store::{Store, StoreError, UsageReport},
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Engine;
+use crate::{breakers::Breakers, limits::CallLimits};
 
-/// How often counts are exchanged.
+/// Interval of the exchange.
 const SHARE_INTERVAL: Duration = Duration::from_millis(500);
 
-// === impl Engine ===
+/// Exchange of call counts and circuit breaker openings with the other processes on the store.
+pub struct UsageSharing {
+    store: Arc<dyn Store>,
+    limits: Arc<CallLimits>,
+    breakers: Arc<Breakers>,
+    clock: Arc<dyn Clock>,
+}
 
-impl Engine {
-    /// Exchanges counts and openings until it is told to stop, and once more then.
-    pub async fn keep_sharing_usage(&self, stop: CancellationToken) {
+// === impl UsageSharing ===
+
+impl UsageSharing {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        limits: Arc<CallLimits>,
+        breakers: Arc<Breakers>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store, limits, breakers, clock }
+    }
+
+    /// Exchanges counts and openings until `stop` is cancelled, and once more then.
+    pub async fn run(&self, stop: CancellationToken) {
         let mut is_failing = false;
         loop {
             let is_last = stop.is_cancelled();
-            let shared = self.share_usage().await;
+            let shared = self.exchange().await;
             match &shared {
                 Err(error) if !is_failing => {
                     tracing::warn!(
@@ -46,25 +66,24 @@ impl Engine {
     }
 
     /// Exchanges counts and openings once. If the store does not answer, the counts are sent again: then calls may be counted twice.
-    pub async fn share_usage(&self) -> Result<(), StoreError> {
-        let inner = self.inner();
-        inner.breakers.start_sharing();
-        let now = inner.journal.now();
-        let taken = inner.limits.take_counts(now);
+    pub async fn exchange(&self) -> Result<(), StoreError> {
+        self.breakers.start_sharing();
+        let now = self.clock.now();
+        let taken = self.limits.take_counts(now);
         let report = UsageReport {
             counts: taken.iter().map(|(_, count)| count.clone()).collect(),
-            openings: inner.breakers.take_openings(),
+            openings: self.breakers.take_openings(),
             at: now,
         };
-        match inner.store.share_usage(&report).await {
+        match self.store.share_usage(&report).await {
             Ok(shared) => {
-                inner.limits.apply_totals(&taken, &shared.totals);
-                inner.breakers.apply_openings(shared.openings, now);
+                self.limits.apply_totals(&taken, &shared.totals);
+                self.breakers.apply_openings(shared.openings, now);
                 Ok(())
             }
             Err(error) => {
-                inner.limits.return_counts(&taken);
-                inner.breakers.return_openings(report.openings);
+                self.limits.return_counts(&taken);
+                self.breakers.return_openings(report.openings);
                 Err(error)
             }
         }

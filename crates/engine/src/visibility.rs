@@ -1,67 +1,80 @@
-//! What a project's callers can see, and when that may have changed.
+//! Visibility of skills in a project, and notification of its changes.
 //!
-//! Whoever is connected is told when its list may be another one: when the skills of its own project have changed, or the
-//! policies, which say who may see them. A change in one project is nobody's business in another.
+//! A connected client is notified when its list may have changed: when the skills of its own project have changed, or the
+//! policies, which say who may see them. A change in one project does not concern another.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use rialto_model::ids::Scope;
 use tokio::sync::watch;
 
-use crate::engine::Engine;
+use crate::{policies::PolicyService, registry::Registry};
 
-/// How things look from inside a project. Two that are the same show the same to everybody.
+/// Fingerprint of what the callers of a project can see. Equal fingerprints mean equal lists for each caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outlook {
+pub struct Visibility {
     skills: u64,
     policies: u64,
 }
 
-/// Hears that something may look different, for somebody.
+/// Receiver of changes of the registry and the policies, of all projects.
 #[derive(Clone, Debug)]
-pub struct Changes {
+pub struct VisibilityChanges {
     registry: watch::Receiver<u64>,
     policies: watch::Receiver<u64>,
 }
 
-/// Hears that things look different from inside a project.
-pub struct Lookout {
-    engine: Engine,
+/// Receiver of the changes that the callers of one project can see.
+pub struct VisibilityWatcher {
+    service: Arc<VisibilityService>,
     scope: Scope,
-    changes: Changes,
-    seen: Outlook,
+    changes: VisibilityChanges,
+    seen: Visibility,
 }
 
-// === impl Engine ===
+/// Fingerprints of what callers can see, and watchers of their changes.
+pub struct VisibilityService {
+    registry: Arc<Registry>,
+    policies: Arc<PolicyService>,
+}
 
-impl Engine {
-    /// How things look now from inside a project.
-    pub fn outlook(&self, scope: &Scope) -> Outlook {
+// === impl VisibilityService ===
+
+impl VisibilityService {
+    pub(crate) const fn new(registry: Arc<Registry>, policies: Arc<PolicyService>) -> Self {
+        Self { registry, policies }
+    }
+
+    /// Computes what the callers of a project can see now.
+    pub fn compute(&self, scope: &Scope) -> Visibility {
         let mut hasher = DefaultHasher::new();
-        for entry in self.registry().directory(scope).listed() {
+        for entry in self.registry.directory(scope).listed() {
             // A row that is written anew has another version, and each of its skills is listed under its name.
             (&entry.canonical, entry.agent.id.as_str(), entry.agent.version).hash(&mut hasher);
         }
-        Outlook { skills: hasher.finish(), policies: self.policy().fingerprint() }
+        Visibility { skills: hasher.finish(), policies: self.policies.load().fingerprint() }
     }
 
-    /// Hears of changes from now on, wherever they are.
-    pub fn changes(&self) -> Changes {
-        Changes { registry: self.registry().watch(), policies: self.inner().policies.watch() }
+    /// Subscribes to the changes of all projects.
+    pub fn subscribe(&self) -> VisibilityChanges {
+        VisibilityChanges { registry: self.registry.watch(), policies: self.policies.watch() }
     }
 
-    /// Hears of those that concern a project.
-    pub fn lookout(&self, scope: &Scope) -> Lookout {
-        let changes = self.changes();
-        let seen = self.outlook(scope);
-        Lookout { engine: self.clone(), scope: scope.clone(), changes, seen }
+    /// Watches one project.
+    pub fn watch(self: &Arc<Self>, scope: &Scope) -> VisibilityWatcher {
+        let changes = self.subscribe();
+        let seen = self.compute(scope);
+        VisibilityWatcher { service: Arc::clone(self), scope: scope.clone(), changes, seen }
     }
 }
 
-// === impl Changes ===
+// === impl VisibilityChanges ===
 
-impl Changes {
-    /// Waits for the next change; answers `false` when there will be none.
+impl VisibilityChanges {
+    /// Waits for the next change; returns `false` when there will be none.
     pub async fn next(&mut self) -> bool {
         tokio::select! {
             changed = self.registry.changed() => changed.is_ok(),
@@ -70,13 +83,13 @@ impl Changes {
     }
 }
 
-// === impl Lookout ===
+// === impl VisibilityWatcher ===
 
-impl Lookout {
-    /// Waits until things look different; answers `false` when they will not any more.
+impl VisibilityWatcher {
+    /// Waits until the callers see something else; returns `false` when there will be no change any more.
     pub async fn next(&mut self) -> bool {
         while self.changes.next().await {
-            let now = self.engine.outlook(&self.scope);
+            let now = self.service.compute(&self.scope);
             if now != self.seen {
                 self.seen = now;
                 return true;

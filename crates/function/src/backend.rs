@@ -10,7 +10,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
-use rialto_engine::{announce_working::announced, peer::Peer, schema::Schemas};
+use rialto_engine::{announce_working::with_working_notice, peer::Peer, schema::Schemas};
 use rialto_model::{
     call::{Call, Cancel, Follow},
     deployed::{Backing, Function, Via},
@@ -66,7 +66,7 @@ impl Peer for FunctionBackend {
                 Err(failure) => stream::iter(vec![Event::failed(failure)]),
             }
         };
-        announced(events.flatten_stream().boxed())
+        with_working_notice(events.flatten_stream().boxed())
     }
 
     fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {

@@ -46,7 +46,7 @@ async fn openapi(State(endpoint): State<CallEndpoint>, request: Request) -> Resp
         Ok(caller) => caller,
         Err(failure) => return problem::respond(&failure),
     };
-    if let Err(failure) = endpoint.engine.sync().await {
+    if let Err(failure) = endpoint.engine.policies().sync().await {
         return problem::respond(&failure);
     }
     let document = endpoint.documents.render(&endpoint.engine, &caller, endpoint.needs_token);
@@ -77,19 +77,20 @@ impl CallEndpoint {
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
             Failure::new(Kind::Invalid, message)
         })?;
-        self.engine.sync().await?;
-        let target = self.engine.resolve(&caller, name).ok_or_else(|| {
+        let synced = self.engine.policies().sync().await?;
+        let target = self.engine.calls().resolve(&caller, name).ok_or_else(|| {
             let message = format!(
                 "there is no skill \"{name}\" here; GET {CALL_PATH}/openapi.json shows those there are"
             );
             Failure::new(Kind::NotFound, message)
         })?;
         let parts = Box::pin(request_body::read_parts(&headers, body, &target)).await?;
-        let request = rialto_engine::Request {
+        let request = rialto_engine::CallRequest {
             trace,
-            ..rialto_engine::Request::message(caller, Door::Http, target, parts)
+            synced: Some(synced),
+            ..rialto_engine::CallRequest::message(caller, Door::Http, target, parts)
         };
-        self.engine.call(request).await?.finish().await
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 }
 

@@ -38,7 +38,7 @@ impl OpenApiDocuments {
         let described = self.project(engine, &caller.scope);
         let mut paths = String::new();
         for (entry, path) in described.directory.listed().zip(&described.paths) {
-            if engine.may_discover(caller, &entry.target()) {
+            if engine.policies().may_discover(caller, &entry.target()) {
                 let comma = if paths.is_empty() { "" } else { "," };
                 // Writing to a text cannot fail.
                 let _ = write!(paths, "{comma}{path}");

@@ -19,7 +19,7 @@ use futures::{
 };
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use rialto_engine::{Engine, Parts, Registry, Request as Ask, peer::Peer};
+use rialto_engine::{CallRequest as Ask, Engine, EngineDeps, Registry, peer::Peer};
 use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions};
 use rialto_model::{
     agent::Agent,
@@ -103,9 +103,18 @@ fn cpu_micros() -> f64 {
 
 async fn engine_call(engine: &Engine) {
     let caller = Caller::user("ann");
-    let target = engine.resolve(&caller, "weather.forecast").unwrap();
+    let target = engine.calls().resolve(&caller, "weather.forecast").unwrap();
     let args = Json::parse(r#"{"city":"Venice"}"#).unwrap();
-    engine.call(Ask::skill(caller, By::McpHttp, target, args)).await.unwrap().finish().await.unwrap();
+    engine
+        .calls()
+        .start(Ask::skill(caller, By::McpHttp, target, args))
+        .await
+        .unwrap()
+        .into_handle()
+        .unwrap()
+        .finish()
+        .await
+        .unwrap();
 }
 
 async fn send(router: &Router, request: Request<Body>) {
@@ -165,7 +174,7 @@ async fn engine(agents: Vec<Agent>) -> Engine {
     let store: Arc<dyn Store> = Arc::new(NullStore(agents));
     let discovery = Arc::new(ScriptedDiscovery::default());
     let (clock, config) = (Arc::new(SystemClock), rialto_engine::Config::default());
-    let engine = Engine::new(Parts {
+    let engine = Engine::new(EngineDeps {
         registry: Arc::new(Registry::new(store.clone(), discovery, clock.clone(), config.clone())),
         store,
         peer: Arc::new(AtOnce),
@@ -174,7 +183,7 @@ async fn engine(agents: Vec<Agent>) -> Engine {
         clock,
         config,
     });
-    engine.sync().await.unwrap();
+    engine.policies().sync().await.unwrap();
     engine
 }
 

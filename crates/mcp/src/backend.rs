@@ -30,8 +30,8 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{
-    announce_working::announced,
-    peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
+    announce_working::with_working_notice,
+    peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer},
 };
 use rialto_model::{
     agent::{Agent, Signature},
@@ -153,7 +153,7 @@ impl Peer for McpBackend {
                 // An accepted answer has resumed the call already.
                 let is_new = call.get().continues.task_id.is_none();
                 let events = ToolCall::new(line, self.0.waiting.clone(), call).events().boxed();
-                if is_new { announced(events) } else { events }
+                if is_new { with_working_notice(events) } else { events }
             }
             None => {
                 let failure = Failure::new(Kind::Internal, "this is not an MCP server");
@@ -199,7 +199,7 @@ impl Peer for McpBackend {
 
 #[async_trait]
 impl Discovery for McpBackend {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let Backing::Mcp(server) = &place.backing else {
             return Err(DiscoveryError::Refused(format!("{} is not an MCP server", place.url)));
         };

@@ -6,7 +6,7 @@ mod latest_tasks;
 
 use std::sync::{Arc, LazyLock};
 
-use rialto_engine::{AdminRecord, Engine, Request, registry::Registration};
+use rialto_engine::{AdminRecord, CallRequest, Engine, registry::Registration};
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     call::Target,
@@ -182,7 +182,7 @@ pub(crate) async fn load_agent(
         failure: registered.as_ref().err().cloned(),
         ..AdminRecord::new("agent.register", &client.caller, url)
     };
-    engine.record_admin(record).await?;
+    engine.audit().record(record).await?;
     let agent = registered?.agent;
     let text = format!("loaded {}\n\nEach skill is now a tool of its own.", line(&agent));
     Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
@@ -215,12 +215,12 @@ pub(crate) async fn list_agents(
     args: &Json,
 ) -> Result<ToolResult, Failure> {
     let wanted: ListAgentsArgs = read(args)?;
-    engine.sync().await?;
+    engine.policies().sync().await?;
     let query = wanted.query.unwrap_or_default().to_lowercase();
     let mut agents = engine.registry().agents(&client.caller.scope);
     agents.retain(|agent| {
         let target = Target { agent: agent.clone(), skill: None };
-        matches(agent, &query) && engine.may_discover(&client.caller, &target)
+        matches(agent, &query) && engine.policies().may_discover(&client.caller, &target)
     });
     let more = agents.len().saturating_sub(MAX_LISTED_AGENTS);
     agents.truncate(MAX_LISTED_AGENTS);
@@ -240,13 +240,14 @@ pub(crate) async fn message(
     engine: &Engine,
     client: &ClientProfile,
     args: &Json,
-) -> Result<Request, Failure> {
+) -> Result<CallRequest, Failure> {
     let wanted: SendMessageArgs = read(args)?;
-    engine.sync().await?;
+    let synced = engine.policies().sync().await?;
     let target = addressee(engine, client, &wanted).await?;
     let part = part_of(wanted.message)?;
-    let mut request = Request::message(client.caller.clone(), client.door, target, vec![part]);
+    let mut request = CallRequest::message(client.caller.clone(), client.door, target, vec![part]);
     (request.task, request.context) = (wanted.task_id, wanted.context_id);
+    request.synced = Some(synced);
     Ok(request)
 }
 
@@ -257,7 +258,7 @@ pub(crate) async fn get_task(
     id: Option<&str>,
 ) -> Result<ToolResult, Failure> {
     let Some(id) = id else { return latest_tasks::told(engine, client).await };
-    let (task, reader) = (engine.task(&client.caller, id).await?, client.reader());
+    let (task, reader) = (engine.tasks().get(&client.caller, id).await?, client.reader());
     Ok(render::status(&task, &address(engine, &task), reader).standing_read_by(reader))
 }
 
@@ -268,7 +269,7 @@ pub(crate) async fn cancel_task(
     args: &Json,
 ) -> Result<ToolResult, Failure> {
     let wanted: TaskIdArgs = read(args)?;
-    let task = engine.cancel(&client.caller, &wanted.task_id).await?;
+    let task = engine.tasks().cancel(&client.caller, &wanted.task_id).await?;
     Ok(render::status(&task, &address(engine, &task), client.reader()))
 }
 
@@ -288,7 +289,7 @@ async fn addressee(
         Some(key) => {
             let agent = engine.registry().find(&client.caller.scope, key).map_err(|_| unknown_agent(key))?;
             let target = Target { agent, skill: None };
-            if !engine.may_discover(&client.caller, &target) {
+            if !engine.policies().may_discover(&client.caller, &target) {
                 return Err(unknown_agent(key));
             }
             Some(target)
@@ -298,7 +299,7 @@ async fn addressee(
     let Some(id) = &wanted.task_id else {
         return named.ok_or_else(|| Failure::new(Kind::Invalid, "name the agent, or the task to go on with"));
     };
-    let worker = engine.worker(&client.caller, id).await?;
+    let worker = engine.tasks().target(&client.caller, id).await?;
     match named {
         Some(named) if named.agent.id != worker.agent.id => {
             let (named, worker) = (&named.agent.slug, &worker.agent.slug);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_engine::{Engine, Running, Step};
+use rialto_engine::{CallHandle, CallUpdate, Engine};
 use rialto_model::{
     call::Caller,
     deployed::Backing,
@@ -33,14 +33,14 @@ pub(crate) enum ResultStyle {
     Invoked,
 }
 
-/// Running call. Dropping it before the end cancels the call.
+/// CallHandle call. Dropping it before the end cancels the call.
 pub(crate) struct ToolCallStream {
     engine: Engine,
     caller: Caller,
     reader: ResultOptions,
     abilities: DeclaredCapabilities,
     agent: String,
-    running: Running,
+    running: CallHandle,
     manner: ResultStyle,
     meter: ProgressMeter,
     /// Time after which the client wants a task instead.
@@ -70,7 +70,7 @@ impl ToolCallStream {
         engine: Engine,
         client: &ClientProfile,
         agent: String,
-        running: Running,
+        running: CallHandle,
         manner: ResultStyle,
     ) -> Self {
         let (caller, reader, abilities) = (client.caller.clone(), client.reader(), client.abilities);
@@ -92,20 +92,20 @@ impl ToolCallStream {
     pub(crate) async fn next(&mut self) -> ToolCallUpdate {
         loop {
             match self.running.next().await {
-                Step::Event(event) => {
+                CallUpdate::Event(event) => {
                     if let Some(text) = progress::line(&event) {
                         return ToolCallUpdate::Progress { mark: self.meter.happened(&event), text };
                     }
                 }
-                Step::Heartbeat => {
+                CallUpdate::Heartbeat => {
                     let text = format!("{} is still working", self.agent);
                     return ToolCallUpdate::Progress { mark: self.meter.next(), text };
                 }
-                Step::Done(task) => {
+                CallUpdate::Done(task) => {
                     self.is_over = true;
                     return self.done(&task);
                 }
-                Step::Failed(failure) => {
+                CallUpdate::Failed(failure) => {
                     self.is_over = true;
                     return ToolCallUpdate::End(self.failed(failure).await);
                 }
@@ -206,7 +206,7 @@ impl ToolCallStream {
     /// By `&mut`, because a running call can be sent between threads, but not shared.
     async fn failed(&mut self, failure: Failure) -> Result<ToolResult, Failure> {
         if self.manner != ResultStyle::Skill && failure.kind == Kind::PeerTimeout {
-            let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
+            let task = self.engine.tasks().get(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {
                 if self.manner == ResultStyle::Invoked {
                     return Ok(self.invoked(&task));

@@ -123,7 +123,7 @@ impl ToolCatalog {
                 page.next = last.map(|last| write_cursor(&last.canonical));
                 break;
             }
-            if engine.may_discover(caller, &entry.target()) {
+            if engine.policies().may_discover(caller, &entry.target()) {
                 page.places.push(place);
             }
         }

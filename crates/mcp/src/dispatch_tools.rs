@@ -4,7 +4,7 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use rialto_engine::{DispatchRequest, Engine, Request, registry::Registration};
+use rialto_engine::{CallRequest, DispatchRequest, Engine, registry::Registration};
 use rialto_model::{
     agent::{Agent, Keep, Trust},
     call::Target,
@@ -33,7 +33,7 @@ pub(crate) enum InvokeTarget {
     /// State of a task.
     Refresh(String),
     /// Message to this agent.
-    Message(Box<Request>),
+    Message(Box<CallRequest>),
     /// Work for any agent with a capability.
     Work(Box<DispatchRequest>),
 }
@@ -115,7 +115,7 @@ pub(crate) async fn resolve(
     let wanted: ResolveArgs = read(args)?;
     let work = match wanted.capability {
         Some(capability) => {
-            let named = engine.capability(&client.caller, &capability).await?;
+            let named = engine.dispatches().work_for_capability(&client.caller, &capability).await?;
             let description = [named.description, wanted.description].join(" ").trim().to_owned();
             let required_skills = named.required_skills.into_iter().chain(wanted.required_skills).collect();
             let own = wanted.work_type.trim().is_empty();
@@ -129,7 +129,7 @@ pub(crate) async fn resolve(
             input_modes: wanted.input_modes,
         },
     };
-    let mut record = engine.explain(&client.caller, &work).await?;
+    let mut record = engine.dispatches().explain(&client.caller, &work).await?;
     let limit = wanted.limit.unwrap_or(DEFAULT_CANDIDATES).max(1);
     record.more += record.candidates.len().saturating_sub(limit);
     record.candidates.truncate(limit);
@@ -145,7 +145,7 @@ pub(crate) async fn invoke(
     args: &Json,
 ) -> Result<InvokeTarget, Failure> {
     let wanted: InvokeArgs = read(args)?;
-    engine.sync().await?;
+    engine.policies().sync().await?;
     let message = match (&wanted.task_id, wanted.message.clone()) {
         (_, Some(message)) => part_of(message)?,
         (Some(task), None) => return Ok(InvokeTarget::Refresh(task.clone())),
@@ -153,18 +153,18 @@ pub(crate) async fn invoke(
             return Err(Failure::new(Kind::Invalid, "say something to the agent: `message` is missing"));
         }
     };
-    let wall_clock = Some(local.invoking.patience(wanted.timeout)?);
+    let timeout = Some(local.invoking.patience(wanted.timeout)?);
     let (agent, capability) = who(engine, client, local, &wanted).await?;
     if let Some(capability) = capability.filter(|_| wanted.task_id.is_none()) {
-        let work = engine.capability(&client.caller, &capability).await?;
+        let work = engine.dispatches().work_for_capability(&client.caller, &capability).await?;
         let request = DispatchRequest::new(client.caller.clone(), client.door, work, vec![message]);
         let context = wanted.context_id;
         let trace = client.trace.clone();
-        return Ok(InvokeTarget::Work(Box::new(DispatchRequest { context, wall_clock, trace, ..request })));
+        return Ok(InvokeTarget::Work(Box::new(DispatchRequest { context, timeout, trace, ..request })));
     }
     let target = match (&wanted.task_id, agent) {
         (Some(task), agent) => {
-            let worker = engine.worker(&client.caller, task).await?;
+            let worker = engine.tasks().target(&client.caller, task).await?;
             if let Some(other) = agent.filter(|agent| agent.id != worker.agent.id) {
                 let (worker, other) = (&worker.agent.slug, &other.slug);
                 let message =
@@ -179,8 +179,8 @@ pub(crate) async fn invoke(
             return Err(Failure::new(Kind::Invalid, message));
         }
     };
-    let mut request = Request::message(client.caller.clone(), client.door, target, vec![message]);
-    (request.task, request.context, request.wall_clock) = (wanted.task_id, wanted.context_id, wall_clock);
+    let mut request = CallRequest::message(client.caller.clone(), client.door, target, vec![message]);
+    (request.task, request.context, request.timeout) = (wanted.task_id, wanted.context_id, timeout);
     Ok(InvokeTarget::Message(Box::new(request)))
 }
 
@@ -217,7 +217,11 @@ async fn who(
 fn known(engine: &Engine, client: &ClientProfile, key: &str) -> Result<std::sync::Arc<Agent>, Failure> {
     let agent = engine.registry().find(&client.caller.scope, key).map_err(|_| unknown_agent(key))?;
     let target = Target { agent, skill: None };
-    if engine.may_discover(&client.caller, &target) { Ok(target.agent) } else { Err(unknown_agent(key)) }
+    if engine.policies().may_discover(&client.caller, &target) {
+        Ok(target.agent)
+    } else {
+        Err(unknown_agent(key))
+    }
 }
 
 /// Agent at a URL or of a card file: a registered one, or one that is loaded until this process ends, if the source is trusted.

@@ -18,7 +18,7 @@ pub(crate) use self::{
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rialto_engine::{Engine, Request};
+use rialto_engine::{CallRequest, Engine};
 use rialto_model::{
     call::Caller,
     event::Remote,
@@ -75,7 +75,7 @@ impl Drop for CancelTaskOnDrop {
     fn drop(&mut self) {
         let Some((engine, caller, task)) = self.0.take() else { return };
         self.1.spawn(async move {
-            if let Err(failure) = engine.cancel(&caller, &task).await {
+            if let Err(failure) = engine.tasks().cancel(&caller, &task).await {
                 let class = failure.kind.class();
                 tracing::warn!(task.id = task, "task {task} could not be cancelled at the agent: {class}");
             }
@@ -124,7 +124,7 @@ impl ToolService {
         responses: ElicitationResponses,
     ) -> Result<ToolCallStart, ErrorData> {
         may(client, Right::Call)?;
-        self.engine.sync().await.map_err(|failure| errors::error(&failure))?;
+        self.engine.policies().sync().await.map_err(|failure| errors::error(&failure))?;
         let Some(target) = self.find(&client.caller, name) else {
             return Err(self.no_such_tool(client, name));
         };
@@ -143,9 +143,9 @@ impl ToolService {
         responses: ElicitationResponses,
     ) -> Result<ToolCallStart, Failure> {
         let task = if state.is_login {
-            self.engine.task(&client.caller, &state.task).await?
+            self.engine.tasks().get(&client.caller, &state.task).await?
         } else {
-            self.engine.look(&client.caller, &state.task).await?
+            self.engine.tasks().read(&client.caller, &state.task).await?
         };
         let is_still_asked = task.head.version == state.version;
         match task.head.state {
@@ -190,8 +190,8 @@ impl ToolService {
         parts: Vec<Part>,
     ) -> Result<ToolCallStart, Failure> {
         let id = task.head.id.as_str();
-        let target = self.engine.worker(&client.caller, id).await?;
-        let mut request = Request::message(client.caller.clone(), client.door, target, parts);
+        let target = self.engine.tasks().target(&client.caller, id).await?;
+        let mut request = CallRequest::message(client.caller.clone(), client.door, target, parts);
         (request.task, request.answers) = (Some(id.to_owned()), Some(task.head.version));
         self.begin(client, request, ResultStyle::Skill).await
     }
@@ -200,7 +200,7 @@ impl ToolService {
     async fn logged_in(&self, client: &ClientProfile, task: &Task) -> Result<ToolCallStart, Failure> {
         let until = Instant::now() + LOGIN_NOTICE_TIMEOUT;
         loop {
-            let task = self.engine.task(&client.caller, task.head.id.as_str()).await?;
+            let task = self.engine.tasks().get(&client.caller, task.head.id.as_str()).await?;
             if task.head.state != TaskState::AuthRequired {
                 return self.moved_on(client, task).await;
             }
@@ -222,7 +222,7 @@ impl ToolService {
         if task.head.state.is_terminal() {
             return Ok(ToolCallStart::Done(self.told(client, &task)));
         }
-        let running = self.engine.rejoin(&client.caller, task.head.id.as_str()).await?;
+        let running = self.engine.calls().follow_remote(&client.caller, task.head.id.as_str()).await?;
         let agent = crate::builtin_tools::address(&self.engine, &task);
         let patience = client.abilities.tasks.then(|| Duration::from_millis(self.config.task_after_ms));
         let call = ToolCallStream::new(self.engine.clone(), client, agent, running, ResultStyle::Skill);

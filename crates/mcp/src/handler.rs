@@ -114,7 +114,7 @@ impl McpHandler {
 
     /// Starts sending change notifications to the client, with the current tools as baseline.
     fn note_outlook(&self, caller: &Caller) {
-        self.listed.lock().get_or_insert_with(|| self.desk.engine.outlook(&caller.scope));
+        self.listed.lock().get_or_insert_with(|| self.desk.engine.visibility().compute(&caller.scope));
     }
 
     /// Authenticated caller of a request.
@@ -209,7 +209,7 @@ impl ServerHandler for McpHandler {
         let client = self.client(&context)?;
         let cursor = request.and_then(|request| request.cursor);
         // Taken before the list is made: a change in between is announced once more, never missed.
-        let outlook = self.desk.engine.outlook(&client.caller.scope);
+        let outlook = self.desk.engine.visibility().compute(&client.caller.scope);
         let page = self.desk.list(&client, cursor.as_deref()).await?;
         *self.listed.lock() = Some(outlook);
         let mut result = ListToolsResult::with_all_items(page.tools().into_iter().cloned().collect());
@@ -289,7 +289,7 @@ impl ServerHandler for McpHandler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let caller = self.caller(&context.request_context().extensions)?;
-        let mut lookout = self.desk.engine.lookout(&caller.scope);
+        let mut lookout = self.desk.engine.visibility().watch(&caller.scope);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use parking_lot::Mutex;
-use rialto_engine::{Engine, visibility::Outlook};
+use rialto_engine::{Engine, visibility::Visibility};
 use rialto_model::ids::Scope;
 use rmcp::{Peer, RoleServer};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ pub(crate) struct ListChangedNotifier {
 ///
 /// A change that a list already has is not announced after it: some clients list and disconnect at once, and fail on a late
 /// notification.
-pub(crate) type ListedVisibility = Arc<Mutex<Option<Outlook>>>;
+pub(crate) type ListedVisibility = Arc<Mutex<Option<Visibility>>>;
 
 /// Client and the tools that it has seen.
 struct ListChangedClient {
@@ -51,7 +51,7 @@ impl ListChangedNotifier {
 
     /// Sends notifications about each change, until stopped or the engine closes.
     pub(crate) async fn tell(self: Arc<Self>, stop: CancellationToken) {
-        let mut changes = self.engine.changes();
+        let mut changes = self.engine.visibility().subscribe();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -69,12 +69,12 @@ impl ListChangedNotifier {
     fn concerned(&self) -> Vec<Peer<RoleServer>> {
         let mut all = self.all.lock();
         all.retain(|known| !known.peer.is_transport_closed());
-        let mut looked: HashMap<Scope, Outlook> = HashMap::new();
+        let mut looked: HashMap<Scope, Visibility> = HashMap::new();
         let mut concerned = Vec::new();
         for listener in all.iter() {
             let now = match looked.get(&listener.scope) {
                 Some(now) => *now,
-                None => self.engine.outlook(&listener.scope),
+                None => self.engine.visibility().compute(&listener.scope),
             };
             looked.insert(listener.scope.clone(), now);
             let mut seen = listener.seen.lock();

@@ -66,7 +66,7 @@ impl ToolService {
             ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
         };
         let address = ResultUri::parse(uri).ok_or_else(no_such)?;
-        let task = match self.engine.look(&client.caller, &address.task).await {
+        let task = match self.engine.tasks().read(&client.caller, &address.task).await {
             Ok(task) => task,
             Err(failure) if failure.kind == Kind::NotFound => return Err(no_such()),
             Err(failure) => return Err(errors::error(&failure)),
@@ -115,12 +115,12 @@ impl ToolService {
         before: Option<TaskId>,
     ) -> Result<ResourcePage, Failure> {
         let filter = TaskFilter { before, limit: MAX_TASKS_PER_PAGE, ..TaskFilter::default() };
-        let heads = self.engine.tasks(&client.caller, filter).await?;
+        let heads = self.engine.tasks().list(&client.caller, filter).await?;
         let mut shelf = ResourcePage { resources: Vec::new(), next: None };
         let are_all = heads.len() < MAX_TASKS_PER_PAGE;
         let last = heads.len().saturating_sub(1);
         for (at, head) in heads.into_iter().enumerate() {
-            match self.engine.look(&client.caller, head.id.as_str()).await {
+            match self.engine.tasks().read(&client.caller, head.id.as_str()).await {
                 Ok(task) => {
                     shelf.resources.extend(listed(&task, &builtin_tools::address(&self.engine, &task)));
                 }
@@ -151,7 +151,7 @@ impl ToolService {
                 "a part is one of a task's result: name the task_id too",
             ));
         };
-        let task = self.engine.look(&client.caller, &task_id).await?;
+        let task = self.engine.tasks().read(&client.caller, &task_id).await?;
         let no_such = || {
             let message = format!(
                 "task {task_id} has no part \"{part}\"; a result that leaves one out says how it is called, like \

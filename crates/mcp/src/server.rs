@@ -215,7 +215,8 @@ impl LoadAgents {
         match self {
             Self::Session => true,
             Self::Registered(_) => {
-                caller.rights.have(Right::Admin) && engine.may_administer(caller, Action::AdminAgents).is_ok()
+                caller.rights.have(Right::Admin)
+                    && engine.policies().require_admin(caller, Action::AdminAgents).is_ok()
             }
             Self::Refused(_) => false,
         }

@@ -148,7 +148,7 @@ impl McpSessions {
         let local = self.table.lock().begin_rebuild(&seal.key, seal.handshake());
         let key = seal.key.clone();
         let rebuild = SessionRebuild { sessions: self, key, _reservation: reservation, _turn: turn };
-        if self.engine().is_session_ended(&seal.key).await.map_err(AdmissionError::Unavailable)? {
+        if self.engine().sessions().is_ended(&seal.key).await.map_err(AdmissionError::Unavailable)? {
             return Err(AdmissionError::Unknown);
         }
         Ok(Admission { local, _rebuild: Some(rebuild) })
@@ -157,11 +157,12 @@ impl McpSessions {
     /// Ends a caller's session in every process. Returns its id inside this one.
     pub(crate) async fn end(&self, id: &str, caller: &Caller) -> Result<SessionId, AdmissionError> {
         let seal = self.open(id, caller).await?;
-        let ended = self.engine().is_session_ended(&seal.key).await.map_err(AdmissionError::Unavailable)?;
+        let ended =
+            self.engine().sessions().is_ended(&seal.key).await.map_err(AdmissionError::Unavailable)?;
         if ended {
             return Err(AdmissionError::Unknown);
         }
-        self.engine().end_session(&seal.key).await.map_err(AdmissionError::Unavailable)?;
+        self.engine().sessions().end(&seal.key).await.map_err(AdmissionError::Unavailable)?;
         let held = self.table.lock().find(&seal.key);
         Ok(held.unwrap_or_else(|| seal.key.as_str().into()))
     }
@@ -194,7 +195,7 @@ impl McpSessions {
                 () = tokio::time::sleep(REVOCATION_POLL) => {}
             }
             // Expiry does not change the generation, so every round checks while there are sessions whose token may expire.
-            let generation = engine.generation();
+            let generation = engine.tokens().generation();
             let owners = self.owned_with_tokens();
             if owners.is_empty()
                 || seen == Some(generation) && !owners.iter().any(|(.., may_expire)| *may_expire)
@@ -203,7 +204,7 @@ impl McpSessions {
             }
             seen = Some(generation);
             for (id, token, _) in owners {
-                match engine.token_validity(&token).await {
+                match engine.tokens().validity(&token).await {
                     Ok(TokenValidity::Ended) => {
                         tracing::info!("session {id} ends: its token was revoked or has expired");
                         if let Err(error) = self.close_session(&id).await {

@@ -6,7 +6,7 @@
 use axum::response::{Response, sse::KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use rialto_edge::event_stream;
-use rialto_engine::{Following, visibility::Lookout};
+use rialto_engine::{TaskSubscription, visibility::VisibilityWatcher};
 use rialto_model::{json::Json, task::Task};
 use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ impl FastPath {
         let (mut ids, mut followed) = (Vec::new(), Vec::new());
         for id in listen.params.notifications.task_ids.iter().take(MAX_TASKS) {
             // Task ids of other callers are silently left out of the accepted ones.
-            if let Ok((task, following)) = self.desk.engine.follow(&client.caller, id).await {
+            if let Ok((task, following)) = self.desk.engine.tasks().subscribe(&client.caller, id).await {
                 ids.push(task.head.id.to_string());
                 followed.push((task, following));
             }
@@ -107,7 +107,7 @@ impl FastPath {
         let id = listen.id;
         let acknowledged =
             said(&id, "notifications/subscriptions/acknowledged", json!({ "notifications": accepted }));
-        let changes = wants_tools.then(|| changed(self.desk.engine.lookout(&client.caller.scope)));
+        let changes = wants_tools.then(|| changed(self.desk.engine.visibility().watch(&client.caller.scope)));
         let tasks = followed
             .into_iter()
             .map(|(task, following)| self.clone().followed(client.clone(), &task, following));
@@ -134,7 +134,7 @@ impl FastPath {
         self,
         client: ClientProfile,
         task: &Task,
-        following: Following,
+        following: TaskSubscription,
     ) -> impl Stream<Item = DetailedTask> + Send + use<> {
         let first = self.desk.shown(&client, task);
         let is_over = task.head.state.is_terminal();
@@ -145,7 +145,8 @@ impl FastPath {
             }
             loop {
                 following.next().await.ok()?;
-                let task = direct.desk.engine.look(&client.caller, following.task().as_str()).await.ok()?;
+                let task =
+                    direct.desk.engine.tasks().read(&client.caller, following.task().as_str()).await.ok()?;
                 let shown = direct.desk.shown(&client, &task);
                 if is_news(&last, &shown) {
                     last.clone_from(&shown);
@@ -165,7 +166,7 @@ fn is_news(last: &DetailedTask, shown: &DetailedTask) -> bool {
 }
 
 /// Changes of the tool list.
-fn changed(lookout: Lookout) -> impl Stream<Item = ()> + Send {
+fn changed(lookout: VisibilityWatcher) -> impl Stream<Item = ()> + Send {
     stream::unfold(lookout, |mut lookout| async move { lookout.next().await.then_some(((), lookout)) })
 }
 

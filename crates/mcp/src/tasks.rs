@@ -53,7 +53,7 @@ impl ToolService {
             return Ok(Ok(note));
         }
         let id = call.hand_over();
-        let task = self.engine.look(&client.caller, id.as_str()).await;
+        let task = self.engine.tasks().read(&client.caller, id.as_str()).await;
         let task = task.map_err(|failure| errors::error(&failure))?;
         let meta =
             tool_result::as_meta(&ResultMeta { server: Some(&SERVER_IDENTITY), ..ResultMeta::of(&task) })
@@ -64,7 +64,7 @@ impl ToolService {
     /// `tasks/get`: state of a task, with its result or its questions.
     pub(crate) async fn get_task(&self, client: &ClientProfile, id: &str) -> Result<DetailedTask, ErrorData> {
         may(client, Right::Call)?;
-        let task = self.engine.task(&client.caller, id).await;
+        let task = self.engine.tasks().get(&client.caller, id).await;
         let task = task.map_err(|failure| errors::error(&failure))?;
         Ok(self.shown(client, &task))
     }
@@ -83,7 +83,7 @@ impl ToolService {
     /// `tasks/cancel`: cancels a task. One that has ended does not change.
     pub(crate) async fn cancel_task(&self, client: &ClientProfile, id: &str) -> Result<(), ErrorData> {
         may(client, Right::Call)?;
-        match self.engine.cancel(&client.caller, id).await {
+        match self.engine.tasks().cancel(&client.caller, id).await {
             Ok(_) => Ok(()),
             Err(failure) if failure.kind == Kind::Conflict => Ok(()),
             Err(failure) => Err(errors::error(&failure)),
@@ -96,7 +96,7 @@ impl ToolService {
         id: &str,
         responses: ElicitationResponses,
     ) -> Result<(), Failure> {
-        let task = self.engine.look(&client.caller, id).await?;
+        let task = self.engine.tasks().read(&client.caller, id).await?;
         let version = task.head.version;
         let Some(mut inquiry) = self.inquiry(client, &task) else { return Ok(()) };
         inquiry.given.extend(responses);

@@ -54,7 +54,7 @@ impl ToolLookup {
             Some(entry) => entry.target(),
             None => self.find_cut(&directory, name)?,
         };
-        engine.may_discover(caller, &target).then_some(target)
+        engine.policies().may_discover(caller, &target).then_some(target)
     }
 
     fn find_cut(&self, directory: &Arc<Directory>, name: &str) -> Option<Target> {
@@ -101,7 +101,7 @@ pub(crate) fn near(engine: &Engine, caller: &Caller, name: &str, also: &[&str]) 
         let found = if by_skill { Some(1) } else { edit_distance(&wanted, &canonical, far) };
         let found = found.or_else(|| edit_distance(&wanted, &entry.legacy, far));
         if let Some(distance) = found
-            && engine.may_discover(caller, &entry.target())
+            && engine.policies().may_discover(caller, &entry.target())
         {
             near.push((distance, entry.canonical.clone()));
         }

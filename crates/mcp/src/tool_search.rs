@@ -98,7 +98,7 @@ impl ToolSearch {
         let mut total = 0_usize;
         for hit in index.find(&wanted.query) {
             let Some(entry) = index.directory().at(hit.place) else { continue };
-            if !engine.may_discover(&client.caller, &entry.target()) {
+            if !engine.policies().may_discover(&client.caller, &entry.target()) {
                 continue;
             }
             total += 1;

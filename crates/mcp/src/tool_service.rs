@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use rialto_engine::{DispatchRequest, Engine, Request};
+use rialto_engine::{CallRequest, DispatchRequest, Engine};
 use rialto_model::{
     call::{Caller, Target},
     failure::{Failure, Kind},
@@ -94,7 +94,7 @@ impl ToolService {
         cursor: Option<&str>,
     ) -> Result<ToolPage, ErrorData> {
         may(client, Right::Discover)?;
-        self.engine.sync().await.map_err(|failure| errors::error(&failure))?;
+        self.engine.policies().sync().await.map_err(|failure| errors::error(&failure))?;
         let catalog = self.catalogs.of(&self.engine, &client.caller.scope, client.naming);
         if self.is_lazy(client, &catalog) {
             return Ok(catalog.only(tool_search::tools()));
@@ -160,9 +160,10 @@ impl ToolService {
         name: &str,
         args: Json,
     ) -> Result<Result<ToolCallStart, Failure>, ErrorData> {
-        if let Err(failure) = self.engine.sync().await {
-            return Ok(Err(failure));
-        }
+        let synced = match self.engine.policies().sync().await {
+            Ok(synced) => synced,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let Some(target) = self.find(&client.caller, name) else {
             return Err(self.no_such_tool(client, name));
         };
@@ -177,14 +178,15 @@ impl ToolService {
         }
         let args =
             target.skill.as_ref().map_or_else(|| args.clone(), |skill| tool::arguments(skill, args.clone()));
-        let mut request = Request::skill(client.caller.clone(), client.door, target, args);
+        let mut request = CallRequest::skill(client.caller.clone(), client.door, target, args);
         (request.task, request.context) = (continued.task, continued.context);
+        request.synced = Some(synced);
         Ok(self.begin(client, request, ResultStyle::Skill).await)
     }
 
     /// Rejects the continuation of another agent's task.
     async fn is_of(&self, client: &ClientProfile, task: &str, target: &Target) -> Result<(), Failure> {
-        let worker = self.engine.worker(&client.caller, task).await?.agent;
+        let worker = self.engine.tasks().target(&client.caller, task).await?.agent;
         if worker.id == target.agent.id {
             return Ok(());
         }
@@ -219,13 +221,13 @@ impl ToolService {
                 self.begin(client, request, ResultStyle::Message).await
             }
             BuiltinTool::SearchTools => {
-                engine.sync().await?;
+                engine.policies().sync().await?;
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
                 let found = Box::pin(self.searcher.search(engine, client, &catalog, args));
                 found.await.map(ToolCallStart::Done)
             }
             BuiltinTool::DescribeTool => {
-                engine.sync().await?;
+                engine.policies().sync().await?;
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
                 tool_search::describe(&catalog, |name| self.find(&client.caller, name), args)
                     .map(ToolCallStart::Done)
@@ -258,7 +260,7 @@ impl ToolService {
         client: &ClientProfile,
         wanted: DispatchRequest,
     ) -> Result<ToolCallStart, Failure> {
-        let running = Box::pin(self.engine.dispatch(wanted)).await?;
+        let running = Box::pin(self.engine.dispatches().start(wanted)).await?;
         let call = ToolCallStream::new(
             self.engine.clone(),
             client,
@@ -275,7 +277,7 @@ impl ToolService {
             InvokeTarget::Message(request) => self.begin(client, *request, ResultStyle::Invoked).await,
             InvokeTarget::Work(wanted) => self.dispatch(client, *wanted).await,
             InvokeTarget::Refresh(id) => {
-                let task = self.engine.task(&client.caller, &id).await?;
+                let task = self.engine.tasks().get(&client.caller, &id).await?;
                 let agent = builtin_tools::address(&self.engine, &task);
                 Ok(ToolCallStart::Done(render::invoked(&task, &agent, None, client.reader())))
             }
@@ -285,21 +287,21 @@ impl ToolService {
     pub(crate) async fn begin(
         &self,
         client: &ClientProfile,
-        request: Request,
+        request: CallRequest,
         manner: ResultStyle,
     ) -> Result<ToolCallStart, Failure> {
         let agent = request.target.agent.slug.clone();
-        let mut request = Request { trace: client.trace.clone(), ..request };
+        let mut request = CallRequest { trace: client.trace.clone(), ..request };
         let mut patience = None;
         if client.abilities.tasks && manner == ResultStyle::Skill {
             patience = Some(self.patience(&request.target));
             // The client does not wait for the result, so there is no timeout.
-            request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
+            request.timeout = Some(Duration::from_secs(self.engine.config().patience_secs));
         }
         let backing = request.target.agent.backing.clone();
         let is_promised =
             request.target.skill.as_ref().is_some_and(|skill| tool::promises(&request.target.agent, skill));
-        let running = self.engine.call(request).await?;
+        let running = self.engine.calls().start(request).await?.into_handle()?;
         let call = ToolCallStream::new(self.engine.clone(), client, agent, running, manner);
         let call = call.with_backing(&backing);
         let call = if is_promised { call.with_promise() } else { call };

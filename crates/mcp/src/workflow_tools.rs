@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rialto_engine::{Engine, Request};
+use rialto_engine::{CallRequest, Engine};
 use rialto_model::{
     call::Target,
     deployed::skill,
@@ -39,26 +39,27 @@ pub(crate) async fn request(
     client: &ClientProfile,
     tool: &str,
     args: &Json,
-) -> Result<Request, Failure> {
+) -> Result<CallRequest, Failure> {
     let mut given: Extra = args.read().map_err(|_| invalid("the arguments are not an object"))?;
-    engine.sync().await?;
+    engine.policies().sync().await?;
     let (task, message) = (given.take("task_id"), given.take("message"));
     if let Some(task) = task.filter(|task| !task.is_null()) {
         let task: String = task.read().map_err(|_| invalid("`task_id` must be a text"))?;
         let message =
             message.ok_or_else(|| invalid("say what the run is to be told: `message` is missing"))?;
-        let worker = engine.worker(&client.caller, &task).await?;
+        let worker = engine.tasks().target(&client.caller, &task).await?;
         let target = Target { agent: worker.agent, skill: None };
         let mut request =
-            Request::message(client.caller.clone(), client.door, target, vec![part_of(message)?]);
+            CallRequest::message(client.caller.clone(), client.door, target, vec![part_of(message)?]);
         request.task = Some(task);
         return Ok(request);
     }
-    let agent = engine.registry().flows(&client.caller.scope).await.map_err(Failure::from)?;
+    let agent =
+        engine.registry().deployments().ensure_flows(&client.caller.scope).await.map_err(Failure::from)?;
     let name = if tool == ORCHESTRATE { given.get("workflow").and_then(name_in) } else { None };
     let Some(name) = name else {
         let target = Target { agent, skill: Some(Arc::new(skill(tool, tool, ""))) };
-        return Ok(Request::skill(client.caller.clone(), client.door, target, Json::of(&given)));
+        return Ok(CallRequest::skill(client.caller.clone(), client.door, target, Json::of(&given)));
     };
     // A published workflow has a skill that policies may name; an unpublished one is called by the name that its skill would have.
     let ids = [FlowKind::Workflow, FlowKind::Pipeline].map(|kind| kind.skill_id(&name));
@@ -67,7 +68,7 @@ pub(crate) async fn request(
     let skill = known.unwrap_or_else(|| Arc::new(skill(id, &name, "")));
     let input = given.take("input").unwrap_or_else(Json::empty_object);
     let target = Target { agent, skill: Some(skill) };
-    Ok(Request::skill(client.caller.clone(), client.door, target, input))
+    Ok(CallRequest::skill(client.caller.clone(), client.door, target, input))
 }
 
 /// Name of a workflow, as opposed to a definition written as one string.

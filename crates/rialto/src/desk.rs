@@ -62,7 +62,7 @@ impl Desk {
         if let Some(program) = self.program() {
             program.finish_traces().await;
             program.tools.close().await;
-            program.engine.leave_post().await;
+            program.engine.lease().retire().await;
         }
     }
 

@@ -284,7 +284,7 @@ pub(crate) fn console_at_machine(program: &Program) -> Console {
 
 /// What browsers are given in place of a token, sealed with keys of the store: every process of it knows them.
 pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<BrowserSessions>, Trouble> {
-    let seed = async |name| engine.seed(name).await.map_err(|failure| Trouble::other(failure.message));
+    let seed = async |name| engine.seeds().get(name).await.map_err(|failure| Trouble::other(failure.message));
     let digits: String = seed(SESSIONS).await?.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = Arc::new(Key::parse(&Secret::from(digits)).map_err(|error| Trouble::other(error.to_string()))?);
     let opener = Arc::clone(&key);

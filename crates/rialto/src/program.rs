@@ -28,7 +28,7 @@ use rialto_edge::{
     stream_limits::StreamLimits,
 };
 use rialto_engine::{
-    Engine, EngineLink, NodeIdentity, Parts, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
+    Engine, EngineDeps, EngineLink, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
     routing::Mesh,
 };
 use rialto_flow::run::{self as flow, Runner};
@@ -190,7 +190,7 @@ impl Program {
         let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
         let placed = tools.peers(a2a, &flows, &link);
         let traces = start_traces(&config, &fetch, environment)?;
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store: opened,
             registry,
             peer: Arc::new(placed.clone()),
@@ -199,7 +199,7 @@ impl Program {
             clock,
             config: calls(&config, traces.is_some()),
         });
-        link.set(engine.faint());
+        link.set(engine.downgrade());
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         keep_held(&engine, data.as_deref()).await;
         let asker = guarding::asker(Arc::clone(&fetch), Arc::clone(&secrets));
@@ -246,7 +246,7 @@ impl Program {
 
     /// Logs how calls end. Not for commands, which say so themselves.
     pub(crate) fn log_calls(&self) {
-        self.engine.bus().subscribe(Arc::new(CallLog::new(self.config.telemetry.log_calls)));
+        self.engine.audit().subscribe(Arc::new(CallLog::new(self.config.telemetry.log_calls)));
     }
 
     /// Tells what is still to be told of calls.
@@ -274,7 +274,7 @@ impl Program {
         ));
         self.tools.start(self.engine.registry(), &self.stop);
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
-        self.closing.spawn(async move { engine.keep_approvals(stop).await });
+        self.closing.spawn(async move { engine.approvals().run_expiry_loop(stop).await });
         tokio::spawn(upkeep::keep_tidy(
             Arc::clone(&self.store),
             self.config.store.clone(),
@@ -305,7 +305,7 @@ impl Program {
     /// Learns from tasks that end while nobody waits for them.
     pub(crate) fn keep_learning(&self) {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
-        self.closing.spawn(async move { engine.keep_learning(stop).await });
+        self.closing.spawn(async move { engine.dispatches().run_learning(stop).await });
     }
 
     /// Ends what is open for tokens that were revoked or have expired.
@@ -323,19 +323,19 @@ impl Program {
     pub(crate) fn keep_post(&self) {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move {
-            engine.keep_post(stop).await;
-            engine.leave_nodes().await;
-            engine.leave_post().await;
+            engine.takeover().run(stop).await;
+            engine.nodes().leave().await;
+            engine.lease().retire().await;
         });
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
-        self.closing.spawn(async move { engine.keep_sharing_usage(stop).await });
+        self.closing.spawn(async move { engine.usage().run(stop).await });
     }
 
     /// Serves as a node under this name. Comes back once it is known whether the node is drained.
     pub(crate) async fn keep_node(&self, identity: NodeIdentity) -> Result<(), Failure> {
-        self.engine.join_nodes(identity).await?;
+        self.engine.nodes().join(identity).await?;
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
-        self.closing.spawn(async move { engine.keep_node(stop).await });
+        self.closing.spawn(async move { engine.nodes().run_heartbeat(stop).await });
         self.closing.spawn(self.placed.clone().serve(self.stop.clone()));
         self.tools.follow_placement(&self.engine, &self.stop);
         Ok(())
@@ -359,8 +359,8 @@ impl Program {
         if self.shutdown.draining.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.engine.drain(Duration::from_secs(self.config.server.drain_secs)).await;
-        self.engine.hand_back().await;
+        self.engine.running().drain(Duration::from_secs(self.config.server.drain_secs)).await;
+        self.engine.running().detach_all().await;
     }
 
     /// The same, and stops the background.
@@ -372,7 +372,7 @@ impl Program {
         self.closing.close();
         let _ = tokio::time::timeout(CLOSING, self.closing.wait()).await;
         // A store that is away must not keep the process: its tasks are taken over when its lease is over.
-        let _ = tokio::time::timeout(CLOSING, self.engine.leave_post()).await;
+        let _ = tokio::time::timeout(CLOSING, self.engine.lease().retire()).await;
     }
 }
 
@@ -433,21 +433,21 @@ async fn settle(
     flows: &Runner,
     vault: &Vault,
 ) -> Result<(), BuildError> {
-    engine.keep_held_in(Arc::new(vault.clone()));
-    engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
+    engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
+    engine.policies().sync().await.map_err(|failure| BuildError::Store(failure.message))?;
     tools.configure(config, engine, false).await?;
     flows::configure(config, engine, flows, false).await
 }
 
 /// Has an engine answer for its tasks, tell of its calls, run workflows, and ask elsewhere, where that is wanted.
 fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, flows: &Runner) {
-    engine.attend_when_needed();
-    flows.connect(engine.faint());
+    engine.lease().register_when_needed();
+    flows.connect(engine.downgrade());
     if let Some(traces) = traces {
-        engine.bus().subscribe(Arc::clone(traces) as Arc<dyn Hook>);
+        engine.audit().subscribe(Arc::clone(traces) as Arc<dyn Hook>);
     }
     if let Some(mesh) = mesh {
-        engine.join(mesh);
+        engine.dispatches().set_federation(mesh);
     }
 }
 
@@ -455,7 +455,7 @@ fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, fl
 /// store not take them now, whoever takes over tasks tries again.
 async fn keep_held(engine: &Engine, data: Option<&Path>) {
     let Some(folder) = data else { return };
-    if let Err(failure) = engine.spill_held_in(folder.to_owned()).await {
+    if let Err(failure) = engine.takeover().spill_held_results(folder.to_owned()).await {
         tracing::error!("results that a stopped process held are not recorded yet: {failure}");
     }
 }

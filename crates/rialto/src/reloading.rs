@@ -11,7 +11,7 @@ use std::{
 };
 
 use rialto_edge::{rate_limits::RateLimiter, stream_limits::StreamLimits};
-use rialto_engine::{Engine, Guarding, guardrails::Asker};
+use rialto_engine::{Engine, GuardrailSet, guardrails::Asker};
 use rialto_flow::run::Runner;
 use rialto_guard::scoped_rules::ScopedRuleError;
 use serde_json::Value;
@@ -81,7 +81,7 @@ impl Reloading {
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, ScopedRuleError> {
-        engine.guard(Guarding::new(&config.guardrails, Arc::clone(&asker))?);
+        engine.guardrails().replace(GuardrailSet::new(&config.guardrails, Arc::clone(&asker))?);
         Ok(Self {
             engine: engine.clone(),
             flows: flows.clone(),
@@ -131,7 +131,7 @@ impl Reloading {
     async fn reload(&mut self, is_whole: bool) -> Result<(), String> {
         let config = Config::load(self.config.file.as_deref(), &self.environment);
         let config = config.map_err(|error| error.to_string())?;
-        let guarding = Guarding::new(&config.guardrails, Arc::clone(&self.asker));
+        let guarding = GuardrailSet::new(&config.guardrails, Arc::clone(&self.asker));
         let guarding = guarding.map_err(|error| error.to_string())?;
         flows::check(&config).map_err(|error| error.to_string())?;
         let restart = self.needs_restart(&config);
@@ -139,9 +139,9 @@ impl Reloading {
         let flows = flows::configure(&config, &self.engine, &self.flows, is_whole).await;
         flows.map_err(|error| error.to_string())?;
         if differs(&self.config.guardrails, &config.guardrails) {
-            self.engine.guard(guarding);
+            self.engine.guardrails().replace(guarding);
         }
-        self.engine.limit(&config.limits.calls());
+        self.engine.calls().set_limits(&config.limits.calls());
         self.requests.set_config(config.limits.requests());
         self.streams.set_max(config.limits.concurrent_streams);
         tracing::info!("the configuration was read again, and counts from now on");
@@ -160,7 +160,8 @@ impl Reloading {
     async fn deploy(&self, config: &Config, is_whole: bool) -> Result<(), String> {
         let wanted = config.deployments().map_err(|(key, reason)| format!("{key}: {reason}"))?;
         let registry = Arc::clone(self.engine.registry());
-        let unasked = registry.configure(&wanted, is_whole).await.map_err(|error| error.to_string())?;
+        let unasked =
+            registry.deployments().configure(&wanted, is_whole).await.map_err(|error| error.to_string())?;
         tokio::spawn(async move {
             futures::future::join_all(unasked.iter().map(|row| tools::ask(&registry, row))).await;
         });

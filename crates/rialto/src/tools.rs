@@ -103,14 +103,14 @@ impl Tools {
         engine: &Engine,
         is_whole: bool,
     ) -> Result<(), BuildError> {
-        let _ = self.engine.set(engine.faint());
-        self.acp.join(engine.faint());
+        let _ = self.engine.set(engine.downgrade());
+        self.acp.join(engine.downgrade());
         let wrong = |(key, reason): (String, String)| BuildError::Deployed(format!("{key}: {reason}"));
         let wanted = config.deployments().map_err(wrong)?;
         if wanted.is_empty() && !is_whole {
             return Ok(());
         }
-        let unasked = engine.registry().configure(&wanted, is_whole).await;
+        let unasked = engine.registry().deployments().configure(&wanted, is_whole).await;
         let more = unasked.map_err(|error| BuildError::Deployed(error.to_string()))?;
         let mut unasked = self.unasked.lock();
         unasked.retain(|row| more.iter().all(|other| other.id != row.id));
@@ -204,7 +204,7 @@ async fn let_go(mcp: McpBackend, acp: AcpBackend, registry: Arc<Registry>) {
 async fn end_misplaced(mcp: McpBackend, acp: AcpBackend, engine: Engine) {
     loop {
         tokio::time::sleep(PLACEMENT_CHECK).await;
-        let elsewhere = match engine.programs_elsewhere().await {
+        let elsewhere = match engine.nodes().find_programs_elsewhere().await {
             Ok(rows) if !rows.is_empty() => rows,
             // While the store is away nobody can tell.
             _ => continue,

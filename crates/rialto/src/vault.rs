@@ -12,7 +12,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rialto_engine::approvals::{Safe, SafeError};
+use rialto_engine::approvals::{SealedCallError, SealedCallStore};
 use rialto_model::{
     clock::{Clock, SystemClock},
     credential::Secret,
@@ -194,18 +194,18 @@ impl Vault {
 }
 
 #[async_trait]
-impl Safe for Vault {
-    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError> {
-        self.set(name, &secret).await.map_err(|trouble| SafeError(trouble.to_string()))
+impl SealedCallStore for Vault {
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SealedCallError> {
+        self.set(name, &secret).await.map_err(|trouble| SealedCallError(trouble.to_string()))
     }
 
-    async fn get(&self, name: &str) -> Result<Secret, SafeError> {
-        self.read(name).await.map_err(|trouble| SafeError(trouble.to_string()))
+    async fn get(&self, name: &str) -> Result<Secret, SealedCallError> {
+        self.read(name).await.map_err(|trouble| SealedCallError(trouble.to_string()))
     }
 
-    async fn forget(&self, name: &str) -> Result<(), SafeError> {
+    async fn forget(&self, name: &str) -> Result<(), SealedCallError> {
         let forgotten = self.store.remove_secret(name).await;
-        forgotten.map(drop).map_err(|error| SafeError(error.to_string()))
+        forgotten.map(drop).map_err(|error| SealedCallError(error.to_string()))
     }
 }
 

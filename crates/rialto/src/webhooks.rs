@@ -31,7 +31,7 @@ pub(crate) fn couriers(program: &Program) -> WebhookDispatcher {
         clock: Arc::new(SystemClock),
         config: program.config.webhooks,
         source: source(program).to_owned(),
-        draining: program.engine.draining_flag(),
+        draining: program.engine.nodes().draining_flag(),
     })
 }
 

@@ -9,7 +9,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
-use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
+use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer};
 use rialto_model::{
     agent::Signature,
     call::{Call, Cancel, Follow},
@@ -114,7 +114,7 @@ impl ScriptedDiscovery {
 
 #[async_trait]
 impl Discovery for ScriptedDiscovery {
-    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    async fn fetch(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let unreachable = || DiscoveryError::Unreachable {
             url: place.url.clone(),
             reason: "connection refused".to_owned(),

@@ -65,7 +65,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    if let Err(failure) = service.engine.sync().await {
+    if let Err(failure) = service.engine.policies().sync().await {
         return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
     }
     let base = service.site.url_for(request.uri(), request.headers(), &caller.scope);
@@ -124,7 +124,7 @@ fn visit_of(service: &Service, request: &Request, agent: Option<Arc<Agent>>) -> 
 
 async fn extended(service: &Service, visit: Option<A2aRequestContext>) -> Response {
     let Some(visit) = visit else { return StatusCode::UNAUTHORIZED.into_response() };
-    if let Err(failure) = service.engine.sync().await {
+    if let Err(failure) = service.engine.policies().sync().await {
         return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
     }
     match service.answer(&visit, Asked::ExtendedCard(ExtendedCard::default())).await {
@@ -199,7 +199,7 @@ impl CardCache {
         agent: Option<&Arc<Agent>>,
     ) -> Arc<CachedCard> {
         let directory = service.engine.registry().directory(&caller.scope);
-        let policy = service.engine.policy();
+        let policy = service.engine.policies().active();
         let slug = agent.map(|agent| agent.slug.as_str());
         let is_meant = |kept: &&Arc<CachedCard>| {
             kept.base == base && kept.caller == *caller && kept.agent.as_deref() == slug
@@ -237,7 +237,7 @@ impl CardCache {
 fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory) -> String {
     let public = service.config.public_skills;
     let visible = directory.listed().filter(|entry| public.include(caller, &entry.agent));
-    let visible = visible.filter(|entry| service.engine.may_discover(caller, &entry.target()));
+    let visible = visible.filter(|entry| service.engine.policies().may_discover(caller, &entry.target()));
     let skills: Vec<Arc<Skill>> = visible.map(|entry| Arc::new(skill(entry))).collect();
     let config = &service.config;
     let counted = || format!("AI agent powered by Rialto with {} tool(s)", skills.len());
@@ -271,7 +271,7 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         .card
         .skills
         .iter()
-        .filter(|skill| is_shown && service.engine.may_discover(caller, &target(skill)));
+        .filter(|skill| is_shown && service.engine.policies().may_discover(caller, &target(skill)));
     let mut raw: Extra = agent.card.raw.read().unwrap_or_default();
     for name in ["securitySchemes", "security", "securityRequirements", "authentication"] {
         let _ = raw.take(name);

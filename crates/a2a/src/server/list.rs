@@ -37,13 +37,13 @@ pub(crate) async fn page(
         // One more task shows if there is another page.
         limit: usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1),
     };
-    let mut talks = engine.talks(caller, &filter).await?;
+    let mut talks = engine.tasks().list_conversations(caller, &filter).await?;
     let is_more = talks.heads.len() > filter.limit - 1;
     talks.heads.truncate(filter.limit - 1);
     let next = talks.heads.last().filter(|_| is_more).map(token);
     let mut tasks = Vec::with_capacity(talks.heads.len());
     for head in talks.heads {
-        let task = engine.look(caller, head.id.as_str()).await?;
+        let task = engine.tasks().read(caller, head.id.as_str()).await?;
         let mut told = render::task(task, wanted.history_length);
         if !wanted.include_artifacts.unwrap_or_default() {
             told.artifacts.clear();

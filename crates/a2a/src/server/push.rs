@@ -43,13 +43,13 @@ impl Service {
         let id = config.task_id.clone().unwrap_or_default();
         let task = self.find(visit, &id).await?;
         let push = self.push_of(visit, &task.head, config)?;
-        let known = self.engine.pushes(&visit.caller, &task.head.id).await?;
+        let known = self.engine.push_configs().list(&visit.caller, &task.head.id).await?;
         if known.len() >= MAX_CONFIGS_PER_TASK && known.iter().all(|known| known.id != push.id) {
             let message =
                 format!("task {id} is told to {MAX_CONFIGS_PER_TASK} addresses already; delete one first");
             return Err(ServiceError::new(ErrorCode::InvalidParams, message));
         }
-        self.engine.put_push(&push).await?;
+        self.engine.push_configs().put(&push).await?;
         self.asked_to_push.notify_one();
         Ok(ServiceReply::Push(told(&task.head, &push)))
     }
@@ -62,7 +62,7 @@ impl Service {
         config: PushConfig,
     ) -> Result<(), ServiceError> {
         let push = self.push_of(visit, head, config)?;
-        self.engine.put_push(&push).await?;
+        self.engine.push_configs().put(&push).await?;
         self.asked_to_push.notify_one();
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Service {
         wanted: &PushRef,
     ) -> Result<ServiceReply, ServiceError> {
         let task = self.find(visit, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
+        let pushes = self.engine.push_configs().list(&visit.caller, &task.head.id).await?;
         let is_it = |push: &&Push| wanted.id.as_ref().is_none_or(|id| *id == push.id);
         let push = pushes.iter().find(is_it).ok_or_else(|| no_config(wanted))?;
         Ok(ServiceReply::Push(told(&task.head, push)))
@@ -85,7 +85,7 @@ impl Service {
         wanted: &PushListing,
     ) -> Result<ServiceReply, ServiceError> {
         let task = self.find(visit, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
+        let pushes = self.engine.push_configs().list(&visit.caller, &task.head.id).await?;
         // They always fit on one page.
         let configs = pushes.iter().map(|push| told(&task.head, push)).collect();
         Ok(ServiceReply::Pushes(PushList { configs, next_page_token: String::new(), extra: Extra::new() }))
@@ -97,11 +97,11 @@ impl Service {
         wanted: &PushRef,
     ) -> Result<ServiceReply, ServiceError> {
         let task = self.find(visit, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
+        let pushes = self.engine.push_configs().list(&visit.caller, &task.head.id).await?;
         let only = pushes.first().filter(|_| pushes.len() == 1).map(|push| push.id.clone());
         // Idempotent: a missing config is already deleted.
         if let Some(id) = wanted.id.clone().or(only) {
-            self.engine.remove_push(&visit.caller, &task.head.id, &id).await?;
+            self.engine.push_configs().remove(&visit.caller, &task.head.id, &id).await?;
         }
         Ok(ServiceReply::Nothing)
     }

@@ -92,7 +92,7 @@ impl PushSender {
                 () = stop.cancelled() => return,
                 served = self.round() => is_busy = match served {
                     // While calls run, there may be new events.
-                    Ok(served) => served > 0 || is_busy && self.service.engine.in_flight() > 0,
+                    Ok(served) => served > 0 || is_busy && self.service.engine.running().count() > 0,
                     Err(error) => {
                         tracing::error!("due push notifications could not be read: {error}");
                         false
@@ -110,7 +110,7 @@ impl PushSender {
 
     /// Serves all configs with new events, and returns their number.
     async fn round(&self) -> Result<usize, StoreError> {
-        if self.service.engine.is_draining() {
+        if self.service.engine.nodes().is_draining() {
             // Another node serves them.
             return Ok(0);
         }
@@ -125,23 +125,23 @@ impl PushSender {
 
     /// Removes the configs of access tokens that have ended, if some may have since the last check.
     async fn remove_ended(&self, checked: &mut Option<TokenCheck>) {
-        let generation = self.service.engine.generation();
+        let generation = self.service.engine.tokens().generation();
         if checked.as_ref().is_some_and(|check| check.is_fresh(generation)) {
             return;
         }
         *checked = Some(TokenCheck { generation, at: Instant::now() });
-        if let Err(failure) = self.service.engine.remove_ended_pushes().await {
+        if let Err(failure) = self.service.engine.push_configs().remove_ended().await {
             tracing::error!("push notification configs of ended tokens could not be removed: {failure}");
         }
     }
 
     /// True while a config's access token is valid. Nothing is delivered while that is unknown.
     async fn is_authorized(&self, push: &Push, checked: &mut Option<TokenCheck>) -> bool {
-        let generation = self.service.engine.generation();
+        let generation = self.service.engine.tokens().generation();
         if push.created_with.is_none() || checked.as_ref().is_some_and(|check| check.is_fresh(generation)) {
             return true;
         }
-        let counts = self.service.engine.may_go_on(push.created_with.as_ref()).await.unwrap_or(false);
+        let counts = self.service.engine.tokens().is_valid(push.created_with.as_ref()).await.unwrap_or(false);
         *checked = counts.then(|| TokenCheck { generation, at: Instant::now() });
         counts
     }

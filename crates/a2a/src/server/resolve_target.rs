@@ -70,7 +70,7 @@ impl Service {
     ) -> Result<TargetOutcome, ServiceError> {
         match self.goes_on(visit, send).await? {
             TaskMatch::On(task) => {
-                let target = self.engine.worker(&visit.caller, task.head.id.as_str()).boxed().await?;
+                let target = self.engine.tasks().target(&visit.caller, task.head.id.as_str()).boxed().await?;
                 return Ok(TargetOutcome::At(ResolvedTarget { target, task: Some(task), id: None }));
             }
             TaskMatch::Heard(task) => return Ok(TargetOutcome::Heard(task)),
@@ -112,7 +112,7 @@ impl Service {
         let work = Work { work_type, description, required_skills, input_modes };
         let parts = send.message.parts.clone();
         let wanted = DispatchRequest::new(visit.caller.clone(), visit.door, work, parts);
-        let assigned = self.engine.assign(wanted).await?;
+        let assigned = self.engine.dispatches().assign(wanted).await?;
         Ok(TargetOutcome::At(ResolvedTarget { target: assigned.target, task: None, id: Some(assigned.task) }))
     }
 
@@ -132,7 +132,9 @@ impl Service {
             return Ok(TaskMatch::Anew);
         };
         let task = self.find(visit, id).boxed().await?;
-        if self.is_once(visit) && !send.message.id.is_empty() && self.engine.heard(&task, &send.message).await
+        if self.is_once(visit)
+            && !send.message.id.is_empty()
+            && self.engine.messages().is_in_task(&task, &send.message).await
         {
             return Ok(TaskMatch::Heard(task.head.id));
         }
@@ -156,11 +158,11 @@ impl Service {
         send: &SendRequest,
         id: &str,
     ) -> Result<TaskMatch, ServiceError> {
-        let named = self.engine.named_task(&visit.caller, id).await?;
+        let named = self.engine.messages().find_named_task(&visit.caller, id).await?;
         let is_own_name = named.is_some();
         let found = match named {
             Some(task) => Some(task),
-            None => self.engine.look_by_id(&visit.caller, id).await?,
+            None => self.engine.tasks().find_by_id(&visit.caller, id).await?,
         };
         let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
         let Some(task) = found.filter(is_asked) else { return Ok(TaskMatch::Anew) };
@@ -193,7 +195,7 @@ impl Service {
         if is_taken(&task) || !task.head.agent_url.starts_with("http") {
             return Ok(task);
         }
-        let (mut task, mut following) = self.engine.follow(caller, task.head.id.as_str()).await?;
+        let (mut task, mut following) = self.engine.tasks().subscribe(caller, task.head.id.as_str()).await?;
         let over = async {
             while !is_taken(&task) {
                 for recorded in following.next().await? {
@@ -211,7 +213,7 @@ impl Service {
 
     /// Target with a name: a skill, or else an agent without a skill.
     fn named(&self, caller: &Caller, name: &str) -> Option<Target> {
-        let skill = self.engine.resolve(caller, name);
+        let skill = self.engine.calls().resolve(caller, name);
         skill.or_else(|| self.seen_agent(caller, name).map(whole))
     }
 
@@ -223,7 +225,7 @@ impl Service {
         }
         let directory = self.engine.registry().directory(&caller.scope);
         let mut seen = directory.listed().map(rialto_engine::directory::Entry::target);
-        let mut visible = seen.by_ref().filter(|target| self.engine.may_discover(caller, target));
+        let mut visible = seen.by_ref().filter(|target| self.engine.policies().may_discover(caller, target));
         match (visible.next(), visible.next()) {
             (Some(only), None) => Ok(only),
             _ => {
@@ -236,7 +238,8 @@ impl Service {
     /// Names of the available skills, for the error that asks to choose one.
     fn choices(&self, caller: &Caller) -> String {
         let directory = self.engine.registry().directory(&caller.scope);
-        let listed = directory.listed().filter(|entry| self.engine.may_discover(caller, &entry.target()));
+        let listed =
+            directory.listed().filter(|entry| self.engine.policies().may_discover(caller, &entry.target()));
         let mut names: Vec<&str> =
             listed.map(|entry| entry.canonical.as_str()).take(MAX_NAMED_SKILLS + 1).collect();
         let is_more = names.len() > MAX_NAMED_SKILLS;

@@ -11,7 +11,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_edge::public_url::PublicUrl;
-use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
+use rialto_engine::{CallHandle, CallRequest, CallStart, CallUpdate, ConversationMessage, Engine};
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door, Spoken, Target},
@@ -184,13 +184,14 @@ impl Service {
         let at_once = send.configuration.return_immediately;
         let wanted = visit.wanted(&send.message);
         let task = match self.say(visit, send, at_once).await? {
-            Said::Begun { running, task } => match task.filter(|_| at_once) {
+            CallStart::Started(mut running) => match running.take_initial_task().filter(|_| at_once) {
                 // The task resumes by itself.
                 Some(task) => *task,
                 None => self.wait(visit, running).await?,
             },
-            Said::Again(id) => {
-                let (task, following) = self.engine.follow(&visit.caller, id.as_str()).boxed().await?;
+            CallStart::Duplicate(id) => {
+                let (task, following) =
+                    self.engine.tasks().subscribe(&visit.caller, id.as_str()).boxed().await?;
                 if at_once { task } else { self.wait_along(visit, task, following).boxed().await? }
             }
         };
@@ -207,16 +208,16 @@ impl Service {
         let history = visit.history(send.configuration.history_length);
         let wanted = visit.wanted(&send.message);
         let (task, following) = match self.say(visit, send, true).await? {
-            Said::Begun { running, task: Some(task) } => {
-                let following = self.engine.listen(&task.head);
-                // Subscribed first; now the call may start.
-                drop(running);
-                (*task, following)
-            }
-            Said::Begun { running, task: None } => {
-                self.engine.follow(&visit.caller, running.task().as_str()).await?
-            }
-            Said::Again(id) => self.engine.follow(&visit.caller, id.as_str()).await?,
+            CallStart::Started(mut running) => match running.take_initial_task() {
+                Some(task) => {
+                    let following = self.engine.tasks().subscribe_after(&task.head);
+                    // Subscribed first; now the call may start.
+                    drop(running);
+                    (*task, following)
+                }
+                None => self.engine.tasks().subscribe(&visit.caller, running.task().as_str()).await?,
+            },
+            CallStart::Duplicate(id) => self.engine.tasks().subscribe(&visit.caller, id.as_str()).await?,
         };
         let mut telling = TaskEventFeed::of(&task, following, history);
         Ok(ServiceReply::Stream(TaskStream::new(telling.activated(wanted).await, telling, self.stop(), slot)))
@@ -228,7 +229,7 @@ impl Service {
         let task = if task.head.state.is_terminal() {
             task
         } else {
-            self.engine.task(&visit.caller, task.head.id.as_str()).await?
+            self.engine.tasks().get(&visit.caller, task.head.id.as_str()).await?
         };
         let door = task.head.door;
         Ok(ServiceReply::Task { task: render::task(task, get.history_length), door })
@@ -244,7 +245,7 @@ impl Service {
             let message = format!("task {} is {} already", cancel.id, task.head.state);
             return Err(ServiceError::new(ErrorCode::TaskNotCancelable, message));
         }
-        let canceled = self.engine.cancel(&visit.caller, task.head.id.as_str()).await;
+        let canceled = self.engine.tasks().cancel(&visit.caller, task.head.id.as_str()).await;
         let task = canceled.map_err(|failure| match failure.kind {
             // It ended in the meantime.
             Kind::Conflict => ServiceError::new(ErrorCode::TaskNotCancelable, failure.message),
@@ -265,7 +266,7 @@ impl Service {
     ) -> Result<ServiceReply, ServiceError> {
         let slot = self.config.streams.acquire(&visit.caller)?;
         let id = self.find(visit, &wanted.id).await?.head.id;
-        let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
+        let (task, following) = self.engine.tasks().subscribe(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {}: there is nothing more to hear", wanted.id, task.head.state);
             return Err(ServiceError::new(ErrorCode::UnsupportedOperation, message));
@@ -279,18 +280,18 @@ impl Service {
         Ok(ServiceReply::Stream(TaskStream::new(Vec::new(), telling, self.stop(), slot)))
     }
 
-    /// Passes a message to the engine. With `wants_begun` the stream includes the beginning of the task.
+    /// Passes a message to the engine. With `wants_initial_task` the stream includes the beginning of the task.
     async fn say(
         &self,
         visit: &A2aRequestContext,
         send: SendRequest,
-        wants_begun: bool,
-    ) -> Result<Said, ServiceError> {
+        wants_initial_task: bool,
+    ) -> Result<CallStart, ServiceError> {
         request_context::check_message(visit.wire, &send.message)?;
-        self.engine.sync().await?;
+        let synced = self.engine.policies().sync().await?;
         let aim = match self.aim(visit, &send).await? {
             TargetOutcome::At(aim) => aim,
-            TargetOutcome::Heard(task) => return Ok(Said::Again(task)),
+            TargetOutcome::Heard(task) => return Ok(CallStart::Duplicate(task)),
         };
         media_types::check(&aim.target, &send.message.parts)?;
         let extensions = visit.wanted(&send.message);
@@ -317,21 +318,30 @@ impl Service {
             beside.into_iter().flatten().find_map(request_context::trace_in)
         });
         let (caller, parts) = (visit.caller.clone(), message.parts.clone());
-        let mut request = Request::message(caller, visit.door, aim.target, parts);
+        let mut request = CallRequest::message(caller, visit.door, aim.target, parts);
         request.id = aim.id;
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
-        request.wall_clock = Some(self.config.task_timeout);
+        request.timeout = Some(self.config.task_timeout);
         request.trace = trace;
+        request.synced = Some(synced);
         let is_once = self.is_once(visit);
         let references = self.references(visit, &request.target.agent, &message).await?;
         let (metadata, accepts) = (send.metadata, send.configuration.accepted_output_modes);
         let spoken = Arc::new(Spoken { message, metadata, extensions, accepts, references });
-        let wants_begun = wants_begun || push.is_some();
-        request.talk =
-            Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
-        let said = self.engine.say(request).await?;
+        let wants_initial_task = wants_initial_task || push.is_some();
+        request.conversation = Some(Box::new(ConversationMessage {
+            context,
+            is_named,
+            is_once,
+            wants_initial_task,
+            spoken,
+            content_hash: None,
+        }));
+        let said = self.engine.calls().start(request).await?;
         let begun = match (&said, push) {
-            (Said::Begun { task: Some(task), .. }, Some(config)) => Some((task.head.clone(), config)),
+            (CallStart::Started(call), Some(config)) => {
+                call.initial_task().map(|task| (task.head.clone(), config))
+            }
             _ => None,
         };
         if let Some((head, config)) = begun {
@@ -349,7 +359,7 @@ impl Service {
     ) -> Result<Vec<String>, ServiceError> {
         let mut references = Vec::with_capacity(message.reference_task_ids.len());
         for said in &message.reference_task_ids {
-            let task = self.engine.look_by_id(&visit.caller, said).boxed().await?;
+            let task = self.engine.tasks().find_by_id(&visit.caller, said).boxed().await?;
             let theirs =
                 task.filter(|task| task.head.agent == agent.id).and_then(|task| task.head.remote.task_id);
             references.push(theirs.unwrap_or_else(|| said.clone()));
@@ -363,7 +373,7 @@ impl Service {
         caller: Option<&Caller>,
         slug: &str,
     ) -> Result<Arc<Agent>, ServiceError> {
-        self.engine.sync().await?;
+        self.engine.policies().sync().await?;
         caller.and_then(|caller| self.seen_agent(caller, slug)).ok_or_else(|| no_agent(slug))
     }
 
@@ -373,37 +383,38 @@ impl Service {
         let agent = agent.filter(|agent| agent.backing.is_agent())?;
         let target =
             |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
-        let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));
+        let is_seen =
+            agent.card.skills.iter().any(|skill| self.engine.policies().may_discover(caller, &target(skill)));
         is_seen.then_some(agent)
     }
 
     /// Task of the caller, by Rialto's id or the id that the caller chose. The agent's id is not accepted. At the endpoint of one agent
     /// only that agent's tasks are found.
     pub(crate) async fn find(&self, visit: &A2aRequestContext, id: &str) -> Result<Task, ServiceError> {
-        let task = match self.engine.look_by_id(&visit.caller, id).await? {
+        let task = match self.engine.tasks().find_by_id(&visit.caller, id).await? {
             Some(task) => Some(task),
-            None => self.engine.named_task(&visit.caller, id).await?,
+            None => self.engine.messages().find_named_task(&visit.caller, id).await?,
         };
         let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
         task.filter(is_asked).ok_or_else(|| ServiceError::no_task(id))
     }
 
     /// Waits for the end or for a question, at most for the maximum wait of a request.
-    async fn wait(&self, visit: &A2aRequestContext, mut running: Running) -> Result<Task, ServiceError> {
+    async fn wait(&self, visit: &A2aRequestContext, mut running: CallHandle) -> Result<Task, ServiceError> {
         let id = running.task().clone();
         let over = async {
             loop {
                 match running.next().await {
-                    Step::Event(_) | Step::Heartbeat => {}
-                    Step::Done(task) => return Some(*task),
-                    Step::Failed(_) => return None,
+                    CallUpdate::Event(_) | CallUpdate::Heartbeat => {}
+                    CallUpdate::Done(task) => return Some(*task),
+                    CallUpdate::Failed(_) => return None,
                 }
             }
         };
         match tokio::time::timeout(self.config.wait, over).await {
             Ok(Some(task)) => Ok(task),
             // The failure is in the journal.
-            Ok(None) | Err(_) => Ok(self.engine.look(&visit.caller, id.as_str()).boxed().await?),
+            Ok(None) | Err(_) => Ok(self.engine.tasks().read(&visit.caller, id.as_str()).boxed().await?),
         }
     }
 
@@ -412,7 +423,7 @@ impl Service {
         &self,
         visit: &A2aRequestContext,
         task: Task,
-        mut following: rialto_engine::Following,
+        mut following: rialto_engine::TaskSubscription,
     ) -> Result<Task, ServiceError> {
         let mut state = task.head.state;
         let over = async {
@@ -427,7 +438,7 @@ impl Service {
         if let Ok(heard) = tokio::time::timeout(self.config.wait, over.boxed()).await {
             heard?;
         }
-        Ok(self.engine.look(&visit.caller, task.head.id.as_str()).await?)
+        Ok(self.engine.tasks().read(&visit.caller, task.head.id.as_str()).await?)
     }
 
     fn stop(&self) -> CancellationToken {

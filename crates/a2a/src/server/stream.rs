@@ -5,7 +5,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 use futures::{Stream, StreamExt, stream};
 use rialto_a2a_wire::task::StreamEvent;
 use rialto_edge::stream_limits::StreamSlot;
-use rialto_engine::Following;
+use rialto_engine::TaskSubscription;
 use rialto_model::{
     event::Recorded,
     task::{Task, TaskState},
@@ -33,7 +33,7 @@ pub struct TaskStream {
 /// Events of a task that are to be sent.
 pub(crate) struct TaskEventFeed {
     task: Task,
-    following: Following,
+    following: TaskSubscription,
     waiting: VecDeque<TaskStreamItem>,
     /// First event, held back for a moment: an agent that answers with a message has created no task.
     held: Option<StreamEvent>,
@@ -76,18 +76,18 @@ impl Stream for TaskStream {
 
 impl TaskEventFeed {
     /// Current state of the task, then every event.
-    pub(crate) fn of(task: &Task, following: Following, history: HistoryLength) -> Self {
+    pub(crate) fn of(task: &Task, following: TaskSubscription, history: HistoryLength) -> Self {
         let state = task.head.state;
         let is_over = state.is_terminal() || state.is_waiting();
         Self::until(is_over, task, following, history)
     }
 
     /// Subscription to an existing task: one that waits may resume.
-    pub(crate) fn on(task: &Task, following: Following) -> Self {
+    pub(crate) fn on(task: &Task, following: TaskSubscription) -> Self {
         Self::until(task.head.state.is_terminal(), task, following, None)
     }
 
-    fn until(is_over: bool, task: &Task, following: Following, history: HistoryLength) -> Self {
+    fn until(is_over: bool, task: &Task, following: TaskSubscription, history: HistoryLength) -> Self {
         let first = match render::reply(task) {
             Some(message) => StreamEvent::Message(message),
             None => StreamEvent::Task(render::task(task.clone(), history)),

@@ -8,7 +8,7 @@ use rialto_edge::{
     client::{Config, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
-use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
+use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
 use rialto_model::{
     agent::Signature,
     credential::{Credential, Source},
@@ -24,8 +24,8 @@ use crate::{
 const CARD: &str =
     r#"{"name":"Weather","skills":[{"id":"forecast","name":"Forecast","description":"","tags":[]}]}"#;
 
-fn place(script: &Script) -> Place {
-    Place {
+fn place(script: &Script) -> DiscoveryRequest {
+    DiscoveryRequest {
         scope: Scope::default(),
         backing: Backing::A2a,
         url: script.url(),
@@ -38,7 +38,7 @@ fn place(script: &Script) -> Place {
     }
 }
 
-async fn look_for(place: Place) -> Result<Fetched, DiscoveryError> {
+async fn look_for(place: DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
     discoverer(VerificationKeys::new()).fetch(&place).await
 }
 
@@ -75,9 +75,9 @@ async fn a_card_is_found_at_the_well_known_place() {
 async fn the_card_we_have_is_not_read_again() {
     let script = Script::start([json(CARD), json(&CARD.replace("Forecast", "Outlook"))]).await;
     let known = Some(Arc::new(rialto_a2a_wire::card::decode(CARD).unwrap()));
-    let found = look_for(Place { known: known.clone(), ..place(&script) }).await.unwrap();
+    let found = look_for(DiscoveryRequest { known: known.clone(), ..place(&script) }).await.unwrap();
     assert!(matches!(found, Fetched::Unchanged), "{found:?}");
-    let found = look_for(Place { known, ..place(&script) }).await.unwrap();
+    let found = look_for(DiscoveryRequest { known, ..place(&script) }).await.unwrap();
     assert!(matches!(found, Fetched::Card { .. }), "{found:?}");
 }
 
@@ -91,7 +91,9 @@ async fn an_older_agent_is_found_at_the_older_place() {
 #[tokio::test]
 async fn a_card_is_first_looked_for_where_it_is_said_to_be() {
     let script = Script::start([json(CARD)]).await;
-    look_for(Place { card_path: Some("cards/weather.json".into()), ..place(&script) }).await.unwrap();
+    look_for(DiscoveryRequest { card_path: Some("cards/weather.json".into()), ..place(&script) })
+        .await
+        .unwrap();
     assert_eq!(script.asked(), ["GET /cards/weather.json"]);
 }
 
@@ -117,7 +119,7 @@ async fn other_errors_do_not_lead_to_the_older_place() {
 async fn a_token_is_shown_only_when_it_is_asked_for() {
     let script = Script::start([http(401, ""), json(CARD)]).await;
     let credential = Some(Credential::new(Source::Env("TOKEN".into())));
-    look_for(Place { credential, ..place(&script) }).await.unwrap();
+    look_for(DiscoveryRequest { credential, ..place(&script) }).await.unwrap();
     let shown: Vec<_> = script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
     assert_eq!(shown, ["", "Bearer hunter2"]);
 }
@@ -160,7 +162,7 @@ async fn an_extended_card_is_fetched_with_the_credential_and_its_skills_are_take
         let at = interface(&script.url(), binding, version);
         script.answer_next([json(&public(&at)), answered(binding, &extended(&at))]);
         let credential = Some(Credential::new(Source::Env("TOKEN".into())));
-        let place = Place { credential, ..place(&script) };
+        let place = DiscoveryRequest { credential, ..place(&script) };
         let found = look_for(place.clone()).await.unwrap();
         let Fetched::Card { card, etag, .. } = found else { panic!("{found:?}") };
         let skills: Vec<_> = card.skills.iter().map(|skill| skill.id.as_str()).collect();
@@ -169,7 +171,7 @@ async fn an_extended_card_is_fetched_with_the_credential_and_its_skills_are_take
         assert_eq!(script.asked(), ["GET /.well-known/agent-card.json", asked]);
         assert_eq!(script.heard()[1].header("authorization"), "Bearer hunter2");
         // It is known now, and stays when it is the same, and when the agent cannot tell.
-        let known = Place { known: Some(Arc::from(card)), etag: Some("\"v1\"".into()), ..place };
+        let known = DiscoveryRequest { known: Some(Arc::from(card)), etag: Some("\"v1\"".into()), ..place };
         script.answer_next([json(&public(&at)), answered(binding, &extended(&at))]);
         assert!(matches!(look_for(known.clone()).await.unwrap(), Fetched::Unchanged), "{binding} {version}");
         assert_eq!(script.heard()[2].header("if-none-match"), "");
@@ -185,7 +187,7 @@ async fn an_extended_card_of_0_2_is_found_below_the_base_url() {
     let no = crate::script::error(-32601, "no");
     script.answer_next([json(&public(&at)), no, json(&extended(&at))]);
     let credential = Some(Credential::new(Source::Env("TOKEN".into())));
-    let found = look_for(Place { credential, ..place(&script) }).await.unwrap();
+    let found = look_for(DiscoveryRequest { credential, ..place(&script) }).await.unwrap();
     assert!(matches!(&found, Fetched::Card { card, .. } if card.skills.len() == 2), "{found:?}");
     assert_eq!(script.asked()[2], "GET /agent/authenticatedExtendedCard");
 }
@@ -201,7 +203,7 @@ async fn the_public_card_does_where_there_is_no_credential_for_all_or_the_agent_
         let mut answers = vec![json(&public(&at))];
         answers.extend((1..asked).map(|_| http(403, "{}")));
         script.answer_next(answers);
-        let found = look_for(Place { credential, ..place(&script) }).await.unwrap();
+        let found = look_for(DiscoveryRequest { credential, ..place(&script) }).await.unwrap();
         assert!(matches!(&found, Fetched::Card { card, .. } if card.skills.len() == 1), "{found:?}");
         assert_eq!(script.asked().len() - before, asked);
     }
@@ -211,14 +213,14 @@ async fn the_public_card_does_where_there_is_no_credential_for_all_or_the_agent_
 async fn a_token_that_is_missing_when_it_is_asked_for_is_named() {
     let script = Script::start([http(401, "")]).await;
     let credential = Some(Credential::new(Source::Env("WEATHER_TOKEN".into())));
-    let error = look_for(Place { credential, ..place(&script) }).await.unwrap_err();
+    let error = look_for(DiscoveryRequest { credential, ..place(&script) }).await.unwrap_err();
     assert!(error.to_string().contains("WEATHER_TOKEN"), "{error}");
 }
 
 #[tokio::test]
 async fn a_card_that_has_not_changed_is_not_sent_again() {
     let script = Script::start([http(304, "")]).await;
-    let found = look_for(Place { etag: Some("\"v1\"".into()), ..place(&script) }).await.unwrap();
+    let found = look_for(DiscoveryRequest { etag: Some("\"v1\"".into()), ..place(&script) }).await.unwrap();
     assert!(matches!(found, Fetched::Unchanged));
     assert_eq!(script.heard()[0].header("if-none-match"), "\"v1\"");
 }
@@ -267,7 +269,9 @@ async fn a_card_may_not_be_larger_than_a_mebibyte() {
 #[tokio::test]
 async fn the_whole_search_has_one_deadline() {
     let script = Script::start([http(404, ""), Answer::Silence]).await;
-    let error = look_for(Place { timeout: Duration::from_millis(100), ..place(&script) }).await.unwrap_err();
+    let error = look_for(DiscoveryRequest { timeout: Duration::from_millis(100), ..place(&script) })
+        .await
+        .unwrap_err();
     assert!(
         error.to_string().ends_with("could not be reached: took longer than 100 ms to answer"),
         "{error}"
@@ -277,7 +281,7 @@ async fn the_whole_search_has_one_deadline() {
 #[tokio::test]
 async fn a_private_address_is_refused_without_leave() {
     let script = Script::start([]).await;
-    let error = look_for(Place { allow_private: false, ..place(&script) }).await.unwrap_err();
+    let error = look_for(DiscoveryRequest { allow_private: false, ..place(&script) }).await.unwrap_err();
     assert!(matches!(&error, DiscoveryError::Refused(why) if why.contains("loopback")), "{error}");
 }
 

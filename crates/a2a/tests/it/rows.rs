@@ -15,7 +15,7 @@ use rialto_edge::{
     client::{self, HttpClient},
     fetch::Fetch,
 };
-use rialto_engine::peer::{Learned, Peer};
+use rialto_engine::peer::{DialectObserver, Peer};
 use rialto_model::{
     agent::{Agent, Health, Trust},
     call::{Call, Caller, Cancel, Door, Follow, Target},
@@ -44,7 +44,7 @@ impl Notes {
     }
 }
 
-impl Learned for Notes {
+impl DialectObserver for Notes {
     fn speaks(&self, _: &Arc<Agent>, dialect: Dialect) {
         self.0.lock().unwrap().push(dialect);
     }
@@ -74,7 +74,7 @@ impl Desk {
         let ports = A2aBackendDeps {
             fetch,
             tokens: tokens(),
-            learned: Arc::clone(&notes) as Arc<dyn Learned>,
+            learned: Arc::clone(&notes) as Arc<dyn DialectObserver>,
             clock: Arc::new(FixedClock(Timestamp::from_millisecond(1_700_000_000_000).unwrap())),
         };
         Self { peer: A2aBackend::new(config, ports), notes }

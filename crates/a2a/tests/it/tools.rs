@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
 use rialto_edge::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
-use rialto_engine::Overheard;
+use rialto_engine::RecordingHook;
 use rialto_model::{
     agent::{Agent, Trust},
     failure::Kind,
@@ -46,8 +46,8 @@ fn venice() -> Json {
 #[tokio::test]
 async fn a_skill_is_called_without_a_network_and_the_bus_hears_of_it() {
     let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
-    let heard = Overheard::default();
-    tool.bus().subscribe(Arc::new(heard.clone()));
+    let heard = RecordingHook::default();
+    tool.audit().subscribe(Arc::new(heard.clone()));
     let task = tool.call(venice()).await.unwrap();
     assert_eq!(task.head.state, TaskState::Completed);
     let Content::Data(data) = &task.artifacts[0].parts[0].content else { panic!("{task:?}") };
@@ -77,7 +77,7 @@ async fn a_tool_that_policy_does_not_permit_sends_nothing() {
 #[tokio::test]
 async fn a_subscriber_can_refuse_a_call() {
     let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
-    tool.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not today")));
+    tool.audit().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not today")));
     assert_eq!(tool.call(venice()).await.unwrap_err().message, "not today");
     assert!(sent.lock().unwrap().is_empty());
 }

@@ -99,7 +99,7 @@ pub(crate) async fn matching(
     filter: &AgentQuery,
 ) -> Result<Vec<Arc<Agent>>, Failure> {
     require_right_or_admin(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
     let matches_filter = |agent: &Arc<Agent>| {
@@ -114,7 +114,7 @@ pub(crate) async fn matching(
 /// Finds an agent by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
     require_right_or_admin(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
         return with_last_seen(console, found).await;
@@ -490,7 +490,7 @@ async fn with_last_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agen
 /// Whether the caller is allowed to see an agent.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.is_local()
-        || console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+        || console.engine().policies().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 
 fn contains_word(agent: &Agent, word: &str) -> bool {

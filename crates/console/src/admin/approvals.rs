@@ -56,7 +56,7 @@ pub async fn page(
             limit: limit + 1 - found.len(),
             ..ApprovalFilter::default()
         };
-        let more = console.engine().approvals(&by, batch_filter).await?;
+        let more = console.engine().approvals().list(&by, batch_filter).await?;
         if more.is_empty() {
             break;
         }
@@ -68,16 +68,16 @@ pub async fn page(
 
 /// Finds an approval.
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Approval, Failure> {
-    console.engine().approval(&decider(console, caller)?, id).await
+    console.engine().approvals().get(&decider(console, caller)?, id).await
 }
 
 /// Pending and recently decided approvals of the caller's org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<ApprovalLists, Failure> {
     let by = decider(console, caller)?;
     let undecided = ApprovalFilter { undecided: true, limit: MAX_LISTED, ..ApprovalFilter::default() };
-    let waiting = console.engine().approvals(&by, undecided).await?;
+    let waiting = console.engine().approvals().list(&by, undecided).await?;
     let latest = ApprovalFilter { limit: MAX_LISTED, ..ApprovalFilter::default() };
-    let mut decided = console.engine().approvals(&by, latest).await?;
+    let mut decided = console.engine().approvals().list(&by, latest).await?;
     decided.retain(|approval| approval.decided.is_some() || approval.is_settled);
     Ok(ApprovalLists { waiting, decided })
 }
@@ -97,7 +97,7 @@ pub async fn list_for_task(
         limit: MAX_LISTED,
         ..ApprovalFilter::default()
     };
-    console.engine().approvals(&decider(console, caller)?, filter).await
+    console.engine().approvals().list(&decider(console, caller)?, filter).await
 }
 
 /// Number of pending approvals for the caller, at most one more than [`MAX_COUNTED`]; 0 if they cannot be read.
@@ -106,7 +106,7 @@ pub(crate) async fn count_waiting(console: &Console, caller: &Caller) -> usize {
         return 0;
     }
     let filter = ApprovalFilter { undecided: true, limit: MAX_COUNTED + 1, ..ApprovalFilter::default() };
-    let found = console.engine().approvals(&Decider::Caller(caller.clone()), filter).await;
+    let found = console.engine().approvals().list(&Decider::Caller(caller.clone()), filter).await;
     found.map_or(0, |found| found.len())
 }
 
@@ -119,7 +119,7 @@ pub async fn decide(
     reason: Option<String>,
 ) -> Result<Approval, Failure> {
     let decided = match decider(console, caller) {
-        Ok(decider) => console.engine().decide_on(&decider, id, approved, reason).await,
+        Ok(decider) => console.engine().approvals().decide(&decider, id, approved, reason).await,
         Err(refused) => Err(refused),
     };
     // The engine records decisions, because they are also made in tasks. Only failed attempts are recorded here.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_api_types::tasks::{NewCall, StartedCall};
-use rialto_engine::Request;
+use rialto_engine::CallRequest;
 use rialto_model::{
     call::{Caller, Door, Target},
     failure::{Failure, Kind},
@@ -38,7 +38,7 @@ pub async fn start_call(
     if !caller.rights.have(Right::Call) {
         return Err(Right::Call.lacking());
     }
-    console.engine().sync().await?;
+    let synced = console.engine().policies().sync().await?;
     let input = match (&new_call.text, &new_call.arguments) {
         (None, None) => CallInput::Empty,
         (Some(text), None) => CallInput::Text(text.clone()),
@@ -46,20 +46,21 @@ pub async fn start_call(
         (Some(_), Some(_)) => return Err(invalid("set either `text` or `arguments`, not both")),
     };
     let (target, parts) = resolve_call(console, caller, &new_call.name, input)?;
-    let default_timeout = console.engine().config().wall_clock(&caller.scope.org, &target.agent);
+    let default_timeout = console.engine().config().call_timeout(&caller.scope.org, &target.agent);
     let wall_clock = new_call.timeout_ms.map_or(default_timeout, Duration::from_millis);
     let after = match &new_call.task {
         Some(id) => console.store().task(&caller.scope, id).await.map_err(store_failure)?,
         None => None,
     };
     let called = target.verb();
-    let request = Request {
+    let request = CallRequest {
         task: new_call.task.clone(),
         context: new_call.context.clone(),
-        wall_clock: Some(wall_clock),
-        ..Request::message(caller.clone(), Door::Http, target, parts)
+        timeout: Some(wall_clock),
+        synced: Some(synced),
+        ..CallRequest::message(caller.clone(), Door::Http, target, parts)
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(StartedCall {
         task_id: running.task().clone(),
         called,
@@ -75,7 +76,7 @@ pub fn resolve_call(
     name: &str,
     input: CallInput,
 ) -> Result<(Target, Vec<Part>), Failure> {
-    if let Some(target) = console.engine().resolve(caller, name) {
+    if let Some(target) = console.engine().calls().resolve(caller, name) {
         let args = match input {
             CallInput::Empty => Json::empty_object(),
             CallInput::Data(data) => data,

@@ -105,11 +105,11 @@ pub async fn dispatch(
     require_right(caller, Right::Call)?;
     let request = DispatchRequest {
         context: requested.context,
-        wall_clock: requested.timeout,
+        timeout: requested.timeout,
         trace: requested.trace,
         ..DispatchRequest::new(caller.clone(), console.protocol(), requested.work, vec![requested.part])
     };
-    let running = Box::pin(console.engine().dispatch(request)).await?;
+    let running = Box::pin(console.engine().dispatches().start(request)).await?;
     let dispatch = running.dispatch().cloned();
     let task = running.finish().await?;
     let agent = console.engine().registry().get(&task.head.agent);
@@ -121,15 +121,15 @@ pub async fn preview(console: &Console, caller: &Caller, work: &Work) -> Result<
     require_right_or_admin(caller, Right::Discover)?;
     // A remote caller gets the agents of this server only: two servers that ask each other would never end.
     if console.is_local() {
-        console.engine().explain(caller, work).await
+        console.engine().dispatches().explain(caller, work).await
     } else {
-        console.engine().explain_here(caller, work).await
+        console.engine().dispatches().explain_local(caller, work).await
     }
 }
 
 async fn query(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
     require_right_or_admin(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let own = (!console.sees_all_callers(caller)).then(|| caller.id.clone());
-    console.engine().dispatches(caller, DispatchFilter { caller: own, ..filter }).await
+    console.engine().dispatches().list(caller, DispatchFilter { caller: own, ..filter }).await
 }

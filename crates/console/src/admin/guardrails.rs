@@ -204,7 +204,7 @@ pub async fn test(
 }
 
 fn active_guardrails(console: &Console) -> Guardrails {
-    console.engine().guarding().map_or_else(Guardrails::default, |all| all.setting().clone())
+    console.engine().guardrails().active().map_or_else(Guardrails::default, |all| all.setting().clone())
 }
 
 /// Path of a guardrail in the configuration.

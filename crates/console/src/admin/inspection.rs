@@ -52,7 +52,7 @@ struct AuditEventRecord<'a> {
 /// Inspects the call of a task, by its id or the agent's id for it.
 pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<CallInspection, Failure> {
     require_right_or_admin(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let sees_all = console.sees_all_callers(caller);
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let head = head.filter(|head| sees_all || is_own(caller, head));

@@ -19,7 +19,7 @@ use crate::{Console, operation::AdminOperation};
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<NodeRow>, Failure> {
     console.authorize_admin(caller, Action::AdminAgents).await?;
     check_org(console, caller)?;
-    Ok(console.engine().nodes().await?.into_iter().map(summary).collect())
+    Ok(console.engine().nodes().list().await?.into_iter().map(summary).collect())
 }
 
 /// Starts or stops draining a node. Returns the node.
@@ -36,7 +36,7 @@ pub async fn set_draining(
         operation.before(drain_state(&before));
         let by = if console.is_local() { console.host().operator_name() } else { caller.id.to_string() };
         let drain = is_draining.then(|| NodeDrain { by, at: console.engine().now() });
-        if !console.engine().drain_node(name, drain.as_ref()).await? {
+        if !console.engine().nodes().set_drain(name, drain.as_ref()).await? {
             return Err(missing(console, name).await);
         }
         // A node that has ended is no longer listed once its order is removed.
@@ -56,7 +56,7 @@ fn check_org(console: &Console, caller: &Caller) -> Result<(), Failure> {
 }
 
 async fn find(console: &Console, name: &str) -> Result<NodeStatus, Failure> {
-    let nodes = console.engine().nodes().await?;
+    let nodes = console.engine().nodes().list().await?;
     match nodes.into_iter().find(|status| status.node.name == name) {
         Some(status) => Ok(status),
         None => Err(missing(console, name).await),
@@ -64,7 +64,7 @@ async fn find(console: &Console, name: &str) -> Result<NodeStatus, Failure> {
 }
 
 async fn missing(console: &Console, name: &str) -> Failure {
-    let nodes = match console.engine().nodes().await {
+    let nodes = match console.engine().nodes().list().await {
         Ok(nodes) => nodes,
         Err(failure) => return failure,
     };

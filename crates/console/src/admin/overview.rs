@@ -44,14 +44,14 @@ pub struct Overview {
 
 /// Overview of the caller's project.
 pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Failure> {
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     // Without the right to discover, agents and skills are not counted.
     let may_discover = require_right_or_admin(caller, Right::Discover).is_ok();
     let mut agents = if may_discover { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
-    let sees = |entry: &&Entry| may_discover && console.engine().may_discover(caller, &entry.target());
+    let sees = |entry: &&Entry| may_discover && console.engine().policies().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
     let counts = AgentCounts {
         all: agents.len(),

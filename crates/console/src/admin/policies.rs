@@ -280,7 +280,7 @@ pub async fn test_decision(
         None => AuthorizationRequest::for_admin(&who, action),
     };
     let question = question.with_caller_agent(row.as_deref());
-    let policy = console.engine().policy();
+    let policy = console.engine().policies().active();
     Ok(PolicyTestResult {
         caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
@@ -302,7 +302,7 @@ fn visible(console: &Console, caller: &Caller, mut findings: Vec<PolicyExplanati
 /// Policies that apply to the caller's calls of an agent or its skills.
 pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<PolicyExplanation> {
     use rialto_policy::ExplanationOutcome::{Decides, Failed, Overruled, Unmet};
-    let (policy, row) = (console.engine().policy(), console.agent_of_caller(caller));
+    let (policy, row) = (console.engine().policies().active(), console.agent_of_caller(caller));
     let mut found: Vec<PolicyExplanation> = Vec::new();
     let skills = agent.card.skills.iter().take(MAX_SKILLS).cloned().map(Some);
     for skill in skills.chain([None]) {
@@ -425,7 +425,7 @@ const fn effect(effect: Effect) -> PolicyEffect {
 /// Makes a change effective: at once in this process, and soon in all others.
 pub(super) async fn publish_change(console: &Console) -> Result<(), Failure> {
     console.store().touch().await.map_err(store_failure)?;
-    console.engine().sync().await
+    console.engine().policies().sync().await.map(drop)
 }
 
 /// Caller by its name. An agent must be registered.

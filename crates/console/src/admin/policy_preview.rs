@@ -21,7 +21,7 @@ pub async fn matrix(
     callers: &[String],
 ) -> Result<PermissionMatrix, Failure> {
     console.authorize_admin(caller, Action::AdminPolicies).await?;
-    let policy = console.engine().policy();
+    let policy = console.engine().policies().active();
     let callers: Vec<String> = callers.iter().take(MAX_CALLERS).cloned().collect();
     let directory = console.engine().registry().directory(&caller.scope);
     let people: Vec<Caller> =
@@ -46,7 +46,7 @@ pub async fn decision_changes(
     console.authorize_admin(caller, Action::AdminPolicies).await?;
     let (sources, _) = with_replacement(console, caller, name, text).await?;
     let Ok(then) = Policy::parse(&sources) else { return Ok(Vec::new()) };
-    let now = console.engine().policy();
+    let now = console.engine().policies().active();
     let directory = console.engine().registry().directory(&caller.scope);
     let mut found = Vec::new();
     for who in default_callers(console, caller).await? {

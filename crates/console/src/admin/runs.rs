@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{Request, Running, Step};
+use rialto_engine::{CallHandle, CallRequest, CallUpdate};
 use rialto_flow::definition::Workflow;
 use rialto_model::{
     call::{Caller, Door, Target},
@@ -93,7 +93,7 @@ pub async fn list(
     filter: &RunQuery,
 ) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
     require_right_or_admin(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let limit = page_size(filter.limit);
     let own = filter.own || !console.sees_all_callers(caller);
     let run_filter = RunFilter {
@@ -125,7 +125,7 @@ pub(crate) async fn latest_run(
 /// State and steps of a run.
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
     require_right_or_admin(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     // The task is read first, so that a run that resumed since is not reported as waiting.
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
@@ -168,14 +168,14 @@ pub async fn start_from_form(
     require_right(caller, Right::Call)?;
     let (book, is_draft) = (console.workflows().book(), flow.status == FlowStatus::Draft);
     let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
-    let mut running = console.engine().call(request).await?;
+    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    let mut running = console.engine().calls().start(request).await?.into_handle()?;
     // The first update of a run is sent when it is stored.
     let first = running.next().await;
     let task = running.task().clone();
     let is_run = console.store().run(&caller.scope, &task).await.map_err(store_failure)?.is_some();
     match first {
-        Step::Failed(failure) if !is_run => Err(failure),
+        CallUpdate::Failed(failure) if !is_run => Err(failure),
         _ => Ok(StartedTask { task, is_run }),
     }
 }
@@ -187,7 +187,7 @@ pub async fn start(
     source: RunSource,
     input: Json,
     options: RunOptions,
-) -> Result<Running, Failure> {
+) -> Result<CallHandle, Failure> {
     require_right(caller, Right::Call)?;
     let engine = console.engine();
     let (target, args) = match source {
@@ -195,19 +195,19 @@ pub async fn start(
             (console.workflows().book().target_of(engine, caller, &name, is_draft).await?, input)
         }
         RunSource::Inline(text) => {
-            engine.sync().await?;
-            let agent = engine.registry().flows(&caller.scope).await?;
+            engine.policies().sync().await?;
+            let agent = engine.registry().deployments().ensure_flows(&caller.scope).await?;
             let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
             let args = Json::of(&members.into_iter().collect::<Extra>());
             (Target { agent, skill: Some(Arc::new(skill(INLINE_SKILL, INLINE_SKILL, ""))) }, args)
         }
     };
-    let request = Request {
+    let request = CallRequest {
         trace: options.trace,
-        wall_clock: options.timeout,
-        ..Request::skill(caller.clone(), console.protocol(), target, args)
+        timeout: options.timeout,
+        ..CallRequest::skill(caller.clone(), console.protocol(), target, args)
     };
-    engine.call(request).await
+    engine.calls().start(request).await?.into_handle()
 }
 
 /// Addresses a message to a step of a run; by default it goes to the first step that asks.
@@ -222,7 +222,7 @@ pub(crate) fn can_resume(console: &Console, caller: &Caller, run: &RunView) -> b
     tasks::is_own(caller, head)
         && !head.state.is_terminal()
         && head.remote.task_id.is_some()
-        && !console.engine().works_on(&head.id)
+        && !console.engine().running().contains(&head.id)
 }
 
 /// Answers a question of a run, of the step it is addressed to ([`address_step`]) or the first. Runs of other callers need permission to
@@ -233,27 +233,27 @@ pub async fn answer(
     id: &str,
     part: Part,
     options: RunOptions,
-) -> Result<Running, Failure> {
+) -> Result<CallHandle, Failure> {
     require_right(caller, Right::Call)?;
     if tasks::is_of_other_caller(console, caller, id).await? {
         console.authorize_admin(caller, Action::AdminAgents).await?;
-        return console.engine().answer_for(caller, id, vec![part]).await;
+        return console.engine().overrides().answer(caller, id, vec![part]).await;
     }
-    let worker = console.engine().worker(caller, id).await?;
+    let worker = console.engine().tasks().target(caller, id).await?;
     let target = Target { agent: worker.agent, skill: None };
-    let request = Request {
+    let request = CallRequest {
         task: Some(id.to_owned()),
         trace: options.trace,
-        wall_clock: options.timeout,
-        ..Request::message(caller.clone(), console.protocol(), target, vec![part])
+        timeout: options.timeout,
+        ..CallRequest::message(caller.clone(), console.protocol(), target, vec![part])
     };
-    console.engine().call(request).await
+    console.engine().calls().start(request).await?.into_handle()
 }
 
 /// Resumes a run of the caller that no server works on.
-pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<Running, Failure> {
+pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<CallHandle, Failure> {
     require_right(caller, Right::Call)?;
-    console.engine().rejoin(caller, id).await.map_err(|failure| match failure.kind {
+    console.engine().calls().follow_remote(caller, id).await.map_err(|failure| match failure.kind {
         Kind::Conflict => {
             let message = format!("run {id} has ended or is running: there is nothing to resume");
             Failure::new(Kind::Conflict, message)

@@ -47,7 +47,7 @@ impl RefusedSignIns {
 
 /// Active sessions, newest first: the caller's own, or all of its org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let now = console.engine().now();
     let tokens = console.store().tokens().await.map_err(store_failure)?;
     let sees_all = console.check_admin(caller, Action::AdminTokens).is_ok();

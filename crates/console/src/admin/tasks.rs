@@ -1,7 +1,7 @@
 //! Tasks. Callers see their own; with permission to read the audit log, they see those of the whole org.
 
 use rialto_api_types::tasks::UndeliveredPush;
-use rialto_engine::{Following, Request};
+use rialto_engine::{CallRequest, TaskSubscription};
 use rialto_model::{
     call::{Caller, Door, Target},
     event::Recorded,
@@ -50,7 +50,7 @@ pub struct TaskResults {
 /// Lists the tasks of the caller's project that it is allowed to see.
 pub async fn list(console: &Console, caller: &Caller, filter: &TaskQuery) -> Result<TaskResults, Failure> {
     require_right(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
     let agent =
@@ -86,7 +86,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task,
 pub async fn refresh(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
     let head = find_head(console, caller, id).await?;
     if is_own(caller, &head) {
-        return console.engine().task(caller, id).await;
+        return console.engine().tasks().get(caller, id).await;
     }
     show(console, caller, id).await.map(|(task, _)| task)
 }
@@ -94,7 +94,7 @@ pub async fn refresh(console: &Console, caller: &Caller, id: &str) -> Result<Tas
 /// Push notifications that could not be delivered, newest first.
 pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
     console.authorize_admin(caller, Action::AdminAudit).await?;
-    console.engine().dead_pushes(&caller.scope, limit).await
+    console.engine().push_configs().list_dead(&caller.scope, limit).await
 }
 
 /// Push notification that could not be delivered, without its credentials.
@@ -112,19 +112,24 @@ pub fn undelivered_push(push: &Push) -> UndeliveredPush {
 }
 
 /// Follows the events of a task after this one.
-pub async fn follow(console: &Console, caller: &Caller, id: &str, seen: u64) -> Result<Following, Failure> {
+pub async fn follow(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+    seen: u64,
+) -> Result<TaskSubscription, Failure> {
     let head = find_head(console, caller, id).await?;
-    Ok(console.engine().listen(&TaskHead { version: seen, ..head }))
+    Ok(console.engine().tasks().subscribe_after(&TaskHead { version: seen, ..head }))
 }
 
 /// Cancels a task. Tasks of other callers need permission to administer agents.
 pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
     if is_of_other_caller(console, caller, id).await? {
         console.authorize_admin(caller, Action::AdminAgents).await?;
-        return console.engine().cancel_for(caller, id).await;
+        return console.engine().overrides().cancel(caller, id).await;
     }
     require_right(caller, Right::Call)?;
-    console.engine().cancel(caller, id).await
+    console.engine().tasks().cancel(caller, id).await
 }
 
 /// Sends a message to a task, such as the answer to its question. Tasks of other callers need permission to administer agents. The task
@@ -137,16 +142,16 @@ pub async fn send_message(
 ) -> Result<TaskId, Failure> {
     if is_of_other_caller(console, caller, id).await? {
         console.authorize_admin(caller, Action::AdminAgents).await?;
-        let running = console.engine().answer_for(caller, id, vec![part]).await?;
+        let running = console.engine().overrides().answer(caller, id, vec![part]).await?;
         return Ok(running.task().clone());
     }
     require_right(caller, Right::Call)?;
-    let target = console.engine().worker(caller, id).await?;
-    let request = Request {
+    let target = console.engine().tasks().target(caller, id).await?;
+    let request = CallRequest {
         task: Some(id.to_owned()),
-        ..Request::message(caller.clone(), Door::Http, target, vec![part])
+        ..CallRequest::message(caller.clone(), Door::Http, target, vec![part])
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -159,7 +164,7 @@ pub async fn continue_conversation(
 ) -> Result<TaskId, Failure> {
     require_right(caller, Right::Call)?;
     let head = find_head(console, caller, id).await?;
-    let worker = console.engine().worker(caller, id).await?;
+    let worker = console.engine().tasks().target(caller, id).await?;
     let Some(context) = head.remote.context_id else {
         let message = format!("task {id} has no conversation at the agent; start a new task");
         return Err(Failure::new(Kind::Conflict, message));
@@ -167,11 +172,11 @@ pub async fn continue_conversation(
     // A skill with a schema takes no text, so the message goes to the agent, which knows the conversation.
     let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
     let target = Target { agent: worker.agent, skill };
-    let request = Request {
+    let request = CallRequest {
         context: Some(context),
-        ..Request::message(caller.clone(), Door::Console, target, vec![part])
+        ..CallRequest::message(caller.clone(), Door::Console, target, vec![part])
     };
-    let running = console.engine().call(request).await?;
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -192,8 +197,8 @@ pub async fn start(
     part: Part,
 ) -> Result<TaskId, Failure> {
     require_right(caller, Right::Call)?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
-    let running = console.engine().call(request).await?;
+    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
 
@@ -213,7 +218,7 @@ pub(super) async fn is_of_other_caller(
 
 async fn find_head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
     require_right(caller, Right::Call)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     head.filter(|head| is_own(caller, head) || console.sees_all_callers(caller)).ok_or_else(|| {
         Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you are allowed to see"))

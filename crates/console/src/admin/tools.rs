@@ -28,7 +28,7 @@ use crate::{
 /// Deployments of the caller's project that it is allowed to see.
 pub async fn list_visible(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
     require_right_or_admin(caller, Right::Discover)?;
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let mut rows = deployments(console, caller);
     rows.retain(|row| may_see(console, caller, row));
     Ok(rows)
@@ -42,7 +42,7 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>,
 
 /// MCP servers and functions of the caller's project, without the workflow runner.
 pub(super) fn deployments(console: &Console, caller: &Caller) -> Vec<Arc<Agent>> {
-    let mut rows = console.engine().registry().deployed(&caller.scope);
+    let mut rows = console.engine().registry().deployments().list(&caller.scope);
     rows.retain(|row| !matches!(row.backing, Backing::Flow(_)));
     rows
 }
@@ -51,7 +51,7 @@ pub(super) fn deployments(console: &Console, caller: &Caller) -> Vec<Arc<Agent>>
 pub async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Arc<Agent>, Failure> {
     let rows = list(console, caller).await?;
     let by_tool = || {
-        let target = console.engine().resolve(caller, name)?;
+        let target = console.engine().calls().resolve(caller, name)?;
         (!matches!(target.agent.backing, Backing::A2a)).then_some(target.agent)
     };
     find_by_name(&rows, name).or_else(by_tool).ok_or_else(|| unknown(console, caller, name))
@@ -84,7 +84,7 @@ async fn deploy_authorized(
     let requested =
         Deployment { allow_private: console.may_use_private_addresses(caller), trust, ..requested };
     let is_local = requested.backing.via().is_some_and(is_local_address);
-    let deployed = console.engine().registry().deploy(requested).await;
+    let deployed = console.engine().registry().deployments().deploy(requested).await;
     if let Ok(deployed) = &deployed {
         operation.agent(&deployed.agent);
         operation.after(agent_state(console, &deployed.agent));
@@ -149,7 +149,7 @@ fn find_by_name(rows: &[Arc<Agent>], name: &str) -> Option<Arc<Agent>> {
 }
 
 fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
-    let of = console.engine().resolve(caller, name).map(|target| target.agent);
+    let of = console.engine().calls().resolve(caller, name).map(|target| target.agent);
     let message = match of.filter(|agent| !agent.backing.is_agent()) {
         Some(row) => {
             format!("there is no deployment \"{name}\": it is a tool of {}; use {}", row.slug, row.slug)

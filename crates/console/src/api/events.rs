@@ -71,7 +71,7 @@ pub(super) async fn watch(request: RouteRequest) -> Result<Response, Failure> {
     if !caller.rights.meet(Rights::ALL) {
         return Err(Right::Call.lacking());
     }
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let slot = console.deps().streams.acquire(&caller)?;
     let sees_all = console.sees_all_callers(&caller);
     let max_replayed = if sees_all { u64::MAX } else { MAX_REPLAYED_RECORDS };

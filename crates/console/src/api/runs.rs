@@ -8,7 +8,7 @@ use rialto_api_types::{
     tasks::TaskDetail,
     workflows::{InlineRun, RunPage, RunReply, StartedRun, StartedRunState},
 };
-use rialto_engine::Running;
+use rialto_engine::CallHandle;
 use rialto_model::{failure::Failure, ids::TaskId, json::Json, message::Part};
 
 use super::{
@@ -170,7 +170,7 @@ fn run_options(request: &RouteRequest) -> Result<RunOptions, Failure> {
 }
 
 /// Response with the task when it has ended or waits, or at once with `wait=false`: the run then continues in the background.
-async fn finish(request: &RouteRequest, running: Running) -> Result<Response, Failure> {
+async fn finish(request: &RouteRequest, running: CallHandle) -> Result<Response, Failure> {
     if request.query("wait") == Some("false") {
         let started = StartedRun { run_id: running.task().clone(), state: StartedRunState::Running };
         return Ok(json_response(StatusCode::ACCEPTED, &started));

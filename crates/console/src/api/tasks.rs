@@ -12,7 +12,7 @@ use rialto_api_types::{
     schema::schema_of,
     tasks::{AcceptedReply, NewCall, TaskDetail, TaskEvents, TaskPage, TaskReply, UndeliveredPushes},
 };
-use rialto_engine::Following;
+use rialto_engine::TaskSubscription;
 use rialto_model::{
     event::Recorded,
     failure::{Failure, Kind},
@@ -191,7 +191,7 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Events from now on, until the task ends.
-fn later_events(following: Option<Following>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
+fn later_events(following: Option<TaskSubscription>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
     let batches = stream::unfold(following, |following| async move {
         let mut following = following?;
         let news = following.next().await.ok()?;

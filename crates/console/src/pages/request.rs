@@ -95,7 +95,7 @@ impl PageRequest {
             is_signed_in: self.session.is_signed_in,
             theme: self.theme,
             done: self.query("done").map(str::to_owned),
-            policies_are_valid: self.console.engine().policies_are_sound(),
+            policies_are_valid: self.console.engine().policies().is_up_to_date(),
             waiting: self.waiting,
             menu_path: layout::menu_entry(self.uri.path()),
             back: self.referring_page(),

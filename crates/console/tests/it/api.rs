@@ -54,9 +54,9 @@ async fn an_agent_is_registered_shown_trusted_refreshed_and_removed() {
     assert_eq!(made.status, 201, "{made:?}");
     assert_eq!(made.json()["slug"], "new_one");
     assert!(
-        fixture.engine.policy().ids().contains(&"allow-new_one".to_owned()),
+        fixture.engine.policies().active().ids().contains(&"allow-new_one".to_owned()),
         "{:?}",
-        fixture.engine.policy()
+        fixture.engine.policies().active()
     );
     assert_eq!(
         fixture.api(ANN, "POST", "/api/v1/agents", &body).await.status,
@@ -158,14 +158,26 @@ async fn a_caller_sees_its_own_tasks_and_an_auditor_sees_all_tasks() {
         rights: rialto_model::rights::Rights::default(),
         ..rialto_model::call::Caller::user("bob")
     };
-    let target = fixture.engine.resolve(&bob, "desk.ask").unwrap();
-    let request = rialto_engine::Request::skill(
+    let target = fixture.engine.calls().resolve(&bob, "desk.ask").unwrap();
+    let request = rialto_engine::CallRequest::skill(
         bob,
         rialto_model::call::Door::Http,
         target,
         rialto_model::json::Json::parse(r#"{"big":12345678901234567890123}"#).unwrap(),
     );
-    let task = fixture.engine.call(request).await.unwrap().finish().await.unwrap().head.id;
+    let task = fixture
+        .engine
+        .calls()
+        .start(request)
+        .await
+        .unwrap()
+        .into_handle()
+        .unwrap()
+        .finish()
+        .await
+        .unwrap()
+        .head
+        .id;
     let own = fixture.api(BOB, "GET", "/api/v1/tasks", "").await;
     assert_eq!(own.json()["tasks"][0]["id"], json!(task));
     assert!(own.body.contains("12345678901234567890123"), "numbers keep every digit");
@@ -219,7 +231,7 @@ async fn policies_are_checked_saved_tested_and_removed() {
     );
     let kept = fixture.api(ANN, "PUT", "/api/v1/policies/mine", &body).await;
     assert_eq!((kept.status, kept.json()["name"].as_str()), (200, Some("mine.cedar")));
-    assert!(fixture.engine.policy().ids().contains(&"no-desk".to_owned()), "it is in force at once");
+    assert!(fixture.engine.policies().active().ids().contains(&"no-desk".to_owned()), "it is in force at once");
     let shown = fixture.api(ANN, "GET", "/api/v1/policies/mine", "").await.json();
     assert_eq!(shown["text"], text);
     let refused = fixture.api(ANN, "PUT", "/api/v1/policies/mine", r#"{"text":"nonsense"}"#).await;

@@ -165,7 +165,7 @@ impl Fixture {
             let policy = Policy::parse(&loaded.policies.lock().unwrap());
             Box::pin(async move { Ok(policy) })
         });
-        let engine = Engine::new(rialto_engine::Parts {
+        let engine = Engine::new(rialto_engine::EngineDeps {
             store: store.clone(),
             registry: Arc::new(registry),
             peer: peers(peer, &flows),
@@ -174,8 +174,8 @@ impl Fixture {
             clock: clock.clone(),
             config,
         });
-        flows.connect(engine.faint());
-        engine.sync().await.unwrap();
+        flows.connect(engine.downgrade());
+        engine.policies().sync().await.unwrap();
         for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
             store.put_token(&row(caller, token, rights)).await.unwrap();
         }
@@ -212,7 +212,7 @@ impl Fixture {
     /// Starts the loop that resumes decided calls.
     pub(crate) fn keep_approvals(&self) {
         let engine = self.engine.clone();
-        tokio::spawn(async move { engine.keep_approvals(CancellationToken::new()).await });
+        tokio::spawn(async move { engine.approvals().run_expiry_loop(CancellationToken::new()).await });
     }
 
     /// Creates a token for an existing caller, as the operator on the machine can.

@@ -137,7 +137,7 @@ async fn a_private_address_is_rejected_over_the_network_with_advice() {
 #[tokio::test]
 async fn the_workflow_runner_is_not_listed_as_a_tool_server() {
     let fixture = fixture().await;
-    fixture.engine.registry().flows(&Default::default()).await.unwrap();
+    fixture.engine.registry().deployments().ensure_flows(&Default::default()).await.unwrap();
     assert_eq!(fixture.api(ANN, "GET", "/api/v1/tools", "").await.json(), json!([]));
     let page = fixture.page("/factory").await.body;
     assert!(page.contains("with 0 tool servers"), "{page}");

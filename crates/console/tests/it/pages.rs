@@ -258,7 +258,7 @@ async fn a_skill_is_called_from_its_form_and_its_task_page_shows_the_result() {
     let place = begun.header("location").to_owned();
     let task = place.strip_prefix("/factory/tasks/").unwrap().split('?').next().unwrap().to_owned();
     let (_, mut following) =
-        fixture.engine.follow(&rialto_model::call::Caller::user("ann"), &task).await.unwrap();
+        fixture.engine.tasks().subscribe(&rialto_model::call::Caller::user("ann"), &task).await.unwrap();
     let over = async {
         while !fixture.page(&place).await.body.contains("data-over") {
             following.next().await.unwrap();
@@ -359,7 +359,7 @@ async fn a_server_is_added_from_a_form_refreshed_and_removed() {
         422
     );
     assert_eq!(send(&fixture, "/factory/tools/weather/remove", "").await.status, 303);
-    assert!(fixture.engine.registry().deployed(&Default::default()).is_empty());
+    assert!(fixture.engine.registry().deployments().list(&Default::default()).is_empty());
 }
 
 #[tokio::test]
@@ -424,7 +424,7 @@ async fn ten_thousand_agents_are_listed_in_pages() {
         (row.trust, row.version) = (Trust::External, 1);
         fixture.store.put_agent(&row, None).await.unwrap();
     }
-    fixture.engine.sync().await.unwrap();
+    fixture.engine.policies().sync().await.unwrap();
     let first = fixture.page("/factory/agents").await.body;
     assert!(
         first.contains("10000 agents") && first.contains("agent_00049") && !first.contains("agent_00050"),

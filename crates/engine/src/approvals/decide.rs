@@ -1,4 +1,4 @@
-//! Decides about what waits, once.
+//! Decisions about calls that wait: each is made once.
 
 use std::sync::Arc;
 
@@ -13,41 +13,38 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde_json::json;
 
-use super::{one, question};
-use crate::{
-    admin_record::AdminRecord,
-    engine::{Engine, store_failure},
-};
+use super::{ApprovalService, question, with_id};
+use crate::{admin_record::AdminRecord, store_failure::store_failure};
 
-/// So many can be listed at once.
-const MOST: usize = 1_000;
+/// Maximum number of approvals in one list.
+const MAX_APPROVALS: usize = 1_000;
 
-/// The longest reason that is kept.
-const LONGEST_REASON: usize = 2_000;
+/// Longest reason of a decision, in bytes.
+const MAX_REASON_BYTES: usize = 2_000;
 
-/// Who decides.
+/// Decider of an approval.
 #[derive(Clone, Debug)]
 pub enum Decider {
-    /// Whoever is at the machine, by name. It is not asked whether it may.
+    /// Operator at this machine, by name. Policy is not asked.
     Operator(String),
     /// A caller. A policy must permit it `approve_call`.
     Caller(Caller),
 }
 
-// === impl Engine ===
+// === impl ApprovalService ===
 
-impl Engine {
-    /// What waits for approval or waited for it, newest first.
-    pub async fn approvals(&self, by: &Decider, filter: ApprovalFilter) -> Result<Vec<Approval>, Failure> {
-        self.may_decide(by).await?;
-        let limit = if filter.limit == 0 { 100 } else { filter.limit.min(MOST) };
+impl ApprovalService {
+    /// Lists approvals, newest first.
+    pub async fn list(&self, by: &Decider, filter: ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+        self.require_decider(by).await?;
+        let limit = if filter.limit == 0 { 100 } else { filter.limit.min(MAX_APPROVALS) };
         let unsettled = filter.unsettled || filter.undecided;
         let filter = ApprovalFilter { org: by.org().or(filter.org), unsettled, limit, ..filter };
-        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+        let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?;
         let mut shown = Vec::with_capacity(found.len());
         for approval in found {
-            // A task that was called off meanwhile waits for nothing.
-            let is_over = !approval.is_settled && self.inner().settle_if_over(&approval).await?;
+            // A task that was cancelled meanwhile waits for nothing.
+            let is_over = !approval.is_settled && self.settle_if_over(&approval).await?;
             if !is_over {
                 shown.push(approval);
             } else if !unsettled {
@@ -57,23 +54,23 @@ impl Engine {
         Ok(shown)
     }
 
-    /// The one of that name.
-    pub async fn approval(&self, by: &Decider, id: &str) -> Result<Approval, Failure> {
-        self.may_decide(by).await?;
-        let filter = ApprovalFilter { org: by.org(), ..one(&ApprovalId::from(id)) };
-        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?.pop();
+    /// Gets an approval.
+    pub async fn get(&self, by: &Decider, id: &str) -> Result<Approval, Failure> {
+        self.require_decider(by).await?;
+        let filter = ApprovalFilter { org: by.org(), ..with_id(&ApprovalId::from(id)) };
+        let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?.pop();
         found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no approval \"{id}\"")))
     }
 
-    /// Decides about something that waits. Whoever has it under way goes on with it.
-    pub async fn decide_on(
+    /// Decides about an approval. The process that works on the task resumes it.
+    pub async fn decide(
         &self,
         by: &Decider,
         id: &str,
         approved: bool,
         reason: Option<String>,
     ) -> Result<Approval, Failure> {
-        let approval = self.approval(by, id).await?;
+        let approval = self.get(by, id).await?;
         if let Decider::Caller(caller) = by
             && caller.id == approval.caller
             && caller.scope.org == approval.scope.org
@@ -88,66 +85,71 @@ impl Engine {
             return Err(Failure::new(Kind::Denied, message));
         }
         if let Some(reason) = &reason
-            && reason.len() > LONGEST_REASON
+            && reason.len() > MAX_REASON_BYTES
         {
-            let message = format!("a reason has at most {LONGEST_REASON} bytes, not {}", reason.len());
+            let message = format!("a reason has at most {MAX_REASON_BYTES} bytes, not {}", reason.len());
             return Err(Failure::new(Kind::Invalid, message));
         }
-        if approval.decided.is_none() && self.inner().settle_if_over(&approval).await? {
+        if approval.decided.is_none() && self.settle_if_over(&approval).await? {
             let message = format!("task {} is over, so nothing waits for approval {id}", approval.task);
             return Err(Failure::new(Kind::Conflict, message));
         }
-        let decided = Decided { approved, by: by.name(), reason, at: self.now() };
-        self.settle_on(&approval, decided).await
+        let decided = Decided { approved, by: by.name(), reason, at: self.runner.journal.now() };
+        self.store_decision(&approval, decided).await
     }
 
-    /// Takes a decision, if there is none yet: one that comes too late is told what counts.
-    pub(super) async fn settle_on(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
-        let inner = self.inner();
+    /// Stores a decision, if there is none yet; one that comes too late fails with the one that counts.
+    pub(super) async fn store_decision(
+        &self,
+        approval: &Approval,
+        decided: Decided,
+    ) -> Result<Approval, Failure> {
         let decided = if decided.at >= approval.expires_at { expired(approval) } else { decided };
-        let is_ours = inner.store.decide_approval(&approval.id, &decided).await.map_err(store_failure)?;
+        let is_ours =
+            self.runner.store.decide_approval(&approval.id, &decided).await.map_err(store_failure)?;
         if is_ours {
-            self.put_on_record(approval, &decided).await;
+            self.audit_decision(approval, &decided).await;
             let is_late = decided.by == EXPIRY;
             let approval = Approval { decided: Some(decided), ..approval.clone() };
             return if is_late { Err(too_late(&approval)) } else { Ok(approval) };
         }
-        let found = inner.store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        let found = self.runner.store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?.pop();
         Err(found.as_ref().map_or_else(|| gone(&approval.id), too_late))
     }
 
-    /// Denies what nobody has decided in time.
+    /// Denies an approval that was not decided in time.
     pub(super) async fn expire(&self, approval: &Approval) -> Result<Approval, Failure> {
         self.deny(approval, expired(approval)).await
     }
 
-    /// Denies what was asked for with a token that has ended.
+    /// Denies an approval whose token has ended.
     pub(super) async fn deny_revoked(&self, approval: &Approval) -> Result<Approval, Failure> {
-        self.deny(approval, revoked(approval, self.now())).await
+        self.deny(approval, revoked(approval, self.runner.journal.now())).await
     }
 
     async fn deny(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
-        let store = &self.inner().store;
+        let store = &self.runner.store;
         if store.decide_approval(&approval.id, &decided).await.map_err(store_failure)? {
-            self.put_on_record(approval, &decided).await;
+            self.audit_decision(approval, &decided).await;
             return Ok(Approval { decided: Some(decided), ..approval.clone() });
         }
-        let found = store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        let found = store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?.pop();
         found.ok_or_else(|| gone(&approval.id))
     }
 
-    /// The question that a task waits with, if it is one of ours.
-    pub(crate) async fn approval_of(&self, task: &Task) -> Result<Option<Approval>, Failure> {
-        let Some(id) = question::waits_for(task) else { return Ok(None) };
-        let found = self.inner().store.approvals(&one(&id)).await.map_err(store_failure)?.pop();
+    /// Finds the approval that a task waits for.
+    pub(crate) async fn find_pending(&self, task: &Task) -> Result<Option<Approval>, Failure> {
+        let Some(id) = question::pending_approval_id(task) else { return Ok(None) };
+        let found = self.runner.store.approvals(&with_id(&id)).await.map_err(store_failure)?.pop();
         // An agent can write anything into its words.
         Ok(found.filter(|approval| approval.task == task.head.id))
     }
 
-    /// Whether somebody has approved a task before: its answers need not be approved again.
+    /// True if a call of the task was approved before: its answers need not be approved again.
     pub(crate) async fn was_approved(&self, task: &TaskId) -> Result<bool, Failure> {
-        let filter = ApprovalFilter { task: Some(task.clone()), limit: MOST, ..ApprovalFilter::default() };
-        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+        let filter =
+            ApprovalFilter { task: Some(task.clone()), limit: MAX_APPROVALS, ..ApprovalFilter::default() };
+        let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?;
         let is_yes = |approval: &Approval| {
             let waits = approval.waits == Waits::Call;
             waits && approval.decided.as_ref().is_some_and(|decided| decided.approved)
@@ -155,14 +157,14 @@ impl Engine {
         Ok(found.iter().any(is_yes))
     }
 
-    async fn may_decide(&self, by: &Decider) -> Result<(), Failure> {
-        self.sync().await?;
+    async fn require_decider(&self, by: &Decider) -> Result<(), Failure> {
+        self.runner.policies.sync().await?;
         let Decider::Caller(caller) = by else { return Ok(()) };
-        self.may_administer(caller, Action::ApproveCall)
+        self.runner.policies.require_admin(caller, Action::ApproveCall)
     }
 
-    /// Who decided what and why, in the audit trail.
-    async fn put_on_record(&self, approval: &Approval, decided: &Decided) {
+    /// Records a decision and its reason in the audit log.
+    async fn audit_decision(&self, approval: &Approval, decided: &Decided) {
         let word = if decided.approved { "approve" } else { "deny" };
         let facts = json!({
             "approval": approval.id,
@@ -178,7 +180,7 @@ impl Engine {
             token: None,
             org: approval.scope.org.clone(),
             object: approval.id.to_string(),
-            agent: self.registry().get(&approval.agent),
+            agent: self.runner.registry.get(&approval.agent),
             task: Some(approval.task.clone()),
             before: json!({ "state": approval.state() }),
             after: json!({ "state": after.state() }),
@@ -186,7 +188,7 @@ impl Engine {
             policies: approval.policies.clone(),
             failure: None,
         };
-        if let Err(failure) = self.record_admin(record).await {
+        if let Err(failure) = self.audit.record(record).await {
             tracing::error!("the decision about {} is not in the audit trail: {failure}", approval.id);
         }
     }
@@ -210,7 +212,7 @@ impl Decider {
     }
 }
 
-/// Who denies what nobody has decided.
+/// Decider of an approval that expired.
 pub(super) const EXPIRY: &str = "expiry";
 
 fn expired(approval: &Approval) -> Decided {
@@ -222,7 +224,7 @@ fn expired(approval: &Approval) -> Decided {
     }
 }
 
-/// Who denies what was asked for with a token that has ended.
+/// Decider of an approval whose token has ended.
 pub(super) const REVOCATION: &str = "revocation";
 
 fn revoked(approval: &Approval, at: Timestamp) -> Decided {

@@ -1,7 +1,6 @@
-//! Sees to what was decided elsewhere, and denies what nobody decides.
+//! Loop that resumes calls which were decided in other processes, and denies those that expire.
 //!
-//! Decisions come from other processes, and times run out while nobody asks. The store's generation tells that something has
-//! changed; only then, or when the next one expires, is it looked at.
+//! It reads the approvals only when the store's generation says that something has changed, or when the next one expires.
 
 use std::time::Duration;
 
@@ -15,70 +14,62 @@ use rialto_model::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{one, resume::CallerWait};
-use crate::{
-    call_handle::Running,
-    engine::{Engine, store_failure},
-    token_validity::TokenValidity,
-};
+use super::{ApprovalService, resume::CallerWait, with_id};
+use crate::{call_handle::CallHandle, store_failure::store_failure, token_validity::TokenValidity};
 
-/// How often it is looked whether something has changed.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval of polls of the store's generation.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often something is looked at again that was decided and cannot go on yet.
-const AGAIN: Duration = Duration::from_millis(500);
+/// Pause before a decided call that cannot be resumed yet is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a decision may stand before a task that nobody goes on with is given up.
-const STRAY: Duration = Duration::from_secs(60);
+/// Time after a decision in which another process may resume the task, before it ends.
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many are looked at.
-const AT_ONCE: usize = 1_000;
+/// Maximum number of approvals that are read.
+const MAX_APPROVALS: usize = 1_000;
 
-/// What became of one that was looked at.
+/// State of an approval after a check.
 enum ApprovalProgress {
-    /// Nothing is left to be done.
+    /// Nothing is left to do.
     Done,
-    /// It waits, until then.
+    /// It waits until this time.
     Until(Timestamp),
-    /// Somebody else is to go on with it, or it is not its time yet.
+    /// Another process is to resume it, or it cannot be resumed yet.
     Later,
 }
 
-// === impl Engine ===
+// === impl ApprovalService ===
 
-impl Engine {
-    /// Keeps what waits with its secrets there.
-    pub fn keep_held_in(&self, safe: std::sync::Arc<dyn super::Safe>) {
-        self.inner().approving.keep_in(safe);
-    }
-
-    /// Goes on with what was decided elsewhere, and denies what expires, until it is told to stop.
-    pub async fn keep_approvals(&self, stop: CancellationToken) {
-        let (mut seen, mut next) = (None, Some(self.now()));
+impl ApprovalService {
+    /// Resumes what was decided in other processes, and denies what expires, until `stop` is cancelled.
+    pub async fn run_expiry_loop(&self, stop: CancellationToken) {
+        let (mut seen, mut next) = (None, Some(self.runner.journal.now()));
         loop {
-            let generation = self.inner().store.generation();
-            let is_due = seen != Some(generation) || next.is_some_and(|next| next <= self.now());
-            // Another node looks at it while this one is drained.
-            if is_due && !self.is_draining() {
+            let generation = self.runner.store.generation();
+            let is_due =
+                seen != Some(generation) || next.is_some_and(|next| next <= self.runner.journal.now());
+            // Another node does that while this one is drained.
+            if is_due && !self.nodes.is_draining() {
                 seen = Some(generation);
-                next = match self.look_at_approvals().await {
+                next = match self.check_all().await {
                     Ok(next) => next,
                     Err(failure) => {
-                        tracing::error!("what waits for approval could not be looked at: {failure}");
-                        self.now().checked_add(STRAY / 10).ok()
+                        tracing::error!("approvals could not be read: {failure}");
+                        self.runner.journal.now().checked_add(ORPHAN_TIMEOUT / 10).ok()
                     }
                 };
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
             }
         }
     }
 
-    /// Goes on with one that was decided, in this process, whoever has begun it; none when somebody else does. For work that is
-    /// under way elsewhere there is nothing to be done here.
-    pub async fn go_on_here(&self, approval: &Approval) -> Result<Option<Running>, Failure> {
+    /// Resumes a decided call in this process, whichever process started it; none if another one does. Work of a backend is resumed
+    /// where it runs.
+    pub async fn resume_here(&self, approval: &Approval) -> Result<Option<CallHandle>, Failure> {
         if approval.waits == Waits::Work || approval.is_settled {
             return Ok(None);
         }
@@ -86,29 +77,29 @@ impl Engine {
         if !task.head.state.is_waiting() {
             return Ok(None);
         }
-        self.go_on(approval, task, CallerWait::nobody()).await
+        self.resume(approval, task, CallerWait::nobody()).await
     }
 
-    /// Whether what was decided has had its effect.
+    /// True if the decision has had its effect.
     pub async fn is_settled(&self, approval: &Approval) -> Result<bool, Failure> {
-        let found = self.inner().store.approvals(&one(&approval.id)).await.map_err(store_failure)?;
+        let found = self.runner.store.approvals(&with_id(&approval.id)).await.map_err(store_failure)?;
         Ok(found.first().is_none_or(|approval| approval.is_settled))
     }
 
-    /// Looks at everything that is not settled, and says when to look again at the latest.
-    async fn look_at_approvals(&self) -> Result<Option<Timestamp>, Failure> {
-        let filter = ApprovalFilter { unsettled: true, limit: AT_ONCE, ..ApprovalFilter::default() };
-        let open = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+    /// Checks all unsettled approvals; returns the time of the next check at the latest.
+    async fn check_all(&self) -> Result<Option<Timestamp>, Failure> {
+        let filter = ApprovalFilter { unsettled: true, limit: MAX_APPROVALS, ..ApprovalFilter::default() };
+        let open = self.runner.store.approvals(&filter).await.map_err(store_failure)?;
         let mut next: Option<Timestamp> = None;
         for approval in open {
             let id = approval.id.clone();
-            let again = match self.look_at(approval).await {
+            let again = match self.check(approval).await {
                 Ok(ApprovalProgress::Done) => continue,
                 Ok(ApprovalProgress::Until(moment)) => moment,
                 Ok(ApprovalProgress::Later) => self.soon(),
                 Err(failure) => {
-                    tracing::error!("approval {id} could not be seen to: {failure}");
-                    self.now().checked_add(STRAY / 10).unwrap_or(Timestamp::MAX)
+                    tracing::error!("approval {id} could not be checked: {failure}");
+                    self.runner.journal.now().checked_add(ORPHAN_TIMEOUT / 10).unwrap_or(Timestamp::MAX)
                 }
             };
             next = Some(next.map_or(again, |next| next.min(again)));
@@ -116,8 +107,8 @@ impl Engine {
         Ok(next)
     }
 
-    async fn look_at(&self, approval: Approval) -> Result<ApprovalProgress, Failure> {
-        let now = self.now();
+    async fn check(&self, approval: Approval) -> Result<ApprovalProgress, Failure> {
+        let now = self.runner.journal.now();
         let approval = match &approval.decided {
             None if approval.expires_at > now => match self.validity_of(&approval).await? {
                 TokenValidity::Ended => self.deny_revoked(&approval).await?,
@@ -129,49 +120,51 @@ impl Engine {
             None => self.expire(&approval).await?,
             Some(_) => approval,
         };
-        self.sync().await?;
-        if self.inner().settle_if_over(&approval).await? {
+        self.runner.policies.sync().await?;
+        if self.settle_if_over(&approval).await? {
             return Ok(ApprovalProgress::Done);
         }
         let Some(task) = self.task_of(&approval).await? else { return Ok(ApprovalProgress::Later) };
-        if !task.head.state.is_waiting() || self.inner().running.lock().contains_key(&task.head.id) {
-            return self.pass_by(&approval, &task, now).await;
+        if !task.head.state.is_waiting() || self.runner.running.contains(&task.head.id) {
+            return self.check_resumed(&approval, &task, now).await;
         }
         if !self.is_ours(&approval, &task).await? {
-            // A process that never said that it was there cannot be known to be gone: it has had its time.
-            if approval.runner == Runner::NOBODY || !self.is_at_work(approval.runner).await? {
-                return self.stray(&approval, task, "whoever worked on it has not come back", now).await;
+            // A process without a number cannot be known to be gone: it has had its time.
+            if approval.runner == Runner::NOBODY || !self.runner.lease.is_alive(approval.runner).await? {
+                return self
+                    .end_orphan(&approval, task, "the process that worked on it has not come back", now)
+                    .await;
             }
             return Ok(ApprovalProgress::Later);
         }
-        if self.agent_of(&task).is_none() {
+        if self.tasks.find_agent(&task).is_none() {
             return self
-                .stray(&approval, task, "its agent was removed while it waited for approval", now)
+                .end_orphan(&approval, task, "its agent was removed while it waited for approval", now)
                 .await;
         }
-        // It goes on by itself.
-        let running = self.go_on(&approval, task, CallerWait::nobody()).await?;
+        // It continues in the background.
+        let running = self.resume(&approval, task, CallerWait::nobody()).await?;
         Ok(if running.is_some() { ApprovalProgress::Done } else { ApprovalProgress::Later })
     }
 
-    /// A task that works again though nobody has settled what it waited for: whoever went on with it was cut short, or is about
-    /// to settle it.
-    async fn pass_by(
+    /// Checks a task that works again although its approval is not settled: the process that resumed it was interrupted, or is about to
+    /// settle it.
+    async fn check_resumed(
         &self,
         approval: &Approval,
         task: &Task,
         now: Timestamp,
     ) -> Result<ApprovalProgress, Failure> {
         let since = approval.decided.as_ref().map_or(now, |decided| decided.at);
-        if !task.head.state.is_waiting() && since.checked_add(STRAY).is_ok_and(|late| late <= now) {
-            self.inner().settle(approval).await;
+        if !task.head.state.is_waiting() && since.checked_add(ORPHAN_TIMEOUT).is_ok_and(|late| late <= now) {
+            self.settle(approval).await;
             return Ok(ApprovalProgress::Done);
         }
         Ok(ApprovalProgress::Later)
     }
 
-    /// What this process cannot go on with may be another process's own. If nobody does after a while, it ends.
-    async fn stray(
+    /// Ends a task that no process has resumed for a while. This process cannot, but another one may.
+    async fn end_orphan(
         &self,
         approval: &Approval,
         mut task: Task,
@@ -179,45 +172,45 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ApprovalProgress, Failure> {
         let since = approval.decided.as_ref().map_or(now, |decided| decided.at);
-        if since.checked_add(STRAY).is_ok_and(|late| late > now) {
+        if since.checked_add(ORPHAN_TIMEOUT).is_ok_and(|late| late > now) {
             return Ok(ApprovalProgress::Later);
         }
         let failure = Failure::new(Kind::PeerFailed, why);
-        let recorded = self.inner().journal.record(&mut task, vec![Event::failed(failure)], None).await;
+        let recorded = self.runner.journal.record(&mut task, vec![Event::failed(failure)], None).await;
         recorded.map_err(store_failure)?;
-        self.inner().settle(approval).await;
+        self.settle(approval).await;
         Ok(ApprovalProgress::Done)
     }
 
-    /// Whether this process goes on with it: it works on the task, or nobody in particular does. Work that is under way is
-    /// where it was begun, unless that process is gone: then its tasks are somebody else's by now.
+    /// True if this process resumes it: it works on the task, or no live process does. Work of a backend is where it was started, unless
+    /// that process is gone: then another one has its tasks.
     async fn is_ours(&self, approval: &Approval, task: &Task) -> Result<bool, Failure> {
-        let (ours, theirs) = (self.runner(), task.head.runner);
+        let (ours, theirs) = (self.runner.lease.runner(), task.head.runner);
         match approval.waits {
             Waits::Call if theirs == ours || theirs == Runner::NOBODY => Ok(true),
-            Waits::Call => Ok(!self.is_at_work(theirs).await?),
+            Waits::Call => Ok(!self.runner.lease.is_alive(theirs).await?),
             Waits::Work => Ok(approval.runner == ours || theirs == ours),
         }
     }
 
-    /// Until when the token counts that an approval was asked for with.
+    /// Validity of the token of the call that waits.
     async fn validity_of(&self, approval: &Approval) -> Result<TokenValidity, Failure> {
         match &approval.token {
-            Some(token) => self.token_validity(token).await,
+            Some(token) => self.tokens.validity(token).await,
             None => Ok(TokenValidity::Unlimited),
         }
     }
 
     async fn task_of(&self, approval: &Approval) -> Result<Option<Task>, Failure> {
-        let inner = self.inner();
-        let head = inner.store.task(&approval.scope, approval.task.as_str()).await.map_err(store_failure)?;
+        let runner = &self.runner;
+        let head = runner.store.task(&approval.scope, approval.task.as_str()).await.map_err(store_failure)?;
         match head {
-            Some(head) => inner.journal.read(head).await.map(Some).map_err(store_failure),
+            Some(head) => runner.journal.read(head).await.map(Some).map_err(store_failure),
             None => Ok(None),
         }
     }
 
     fn soon(&self) -> Timestamp {
-        self.now().checked_add(AGAIN).unwrap_or(Timestamp::MAX)
+        self.runner.journal.now().checked_add(RETRY_PAUSE).unwrap_or(Timestamp::MAX)
     }
 }

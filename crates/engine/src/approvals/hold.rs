@@ -1,4 +1,4 @@
-//! Has a call wait: the question is written down, and what was said is sealed away.
+//! Holding of calls: the approval request is stored, and the call is sealed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,10 @@ use rialto_model::{
 use rialto_policy::PolicyDecision;
 use serde::{Deserialize, Serialize};
 
-use super::{Wish, question};
-use crate::{
-    engine::{Engine, EngineInner, store_failure},
-    redact::redact,
-};
+use super::{ApprovalRequest, ApprovalService, question};
+use crate::{redact::redact, store_failure::store_failure};
 
-/// Everything of a call that is not found again elsewhere.
+/// The parts of a call that are stored nowhere else.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SealedCall {
     pub(super) caller: Caller,
@@ -33,23 +30,22 @@ pub(super) struct SealedCall {
     pub(super) metadata: Option<Json>,
     pub(super) continues: Remote,
     pub(super) session: Arc<str>,
-    /// How many calls through us led to this one: a circle of agents does not begin anew by waiting.
+    /// Number of calls through this server that led to this one: waiting does not restart the count of a circle of agents.
     #[serde(default)]
     pub(super) hops: u8,
 }
 
-// === impl Engine ===
+// === impl ApprovalService ===
 
-impl Engine {
-    /// Has somebody asked whether a peer may do something in the middle of its work, and answers the event with which its
-    /// stream must end.
+impl ApprovalService {
+    /// Requests approval for what a backend wants to do in the middle of its work, and returns the event that its stream must end with.
     ///
-    /// When it is decided, by whomever, the peer is sent a call that goes on with the same task, and whose parts are a
-    /// [`Verdict`](super::Verdict). A denial is a message like an approval: the peer decides what becomes of its task. A task
-    /// that the peer has given no name ([`Event::Accepted`]) can still go on: the call then has the task's id alone.
-    pub async fn hold_for_approval(&self, wish: Wish) -> Result<Event, Failure> {
-        let patience = wish.patience.unwrap_or_else(|| self.config().approvals.patience());
-        let now = self.now();
+    /// When it is decided, the backend is sent a call that continues the task, and whose parts are a [`Verdict`](super::Verdict). A denial
+    /// is a message like an approval: the backend decides how its task continues. A task that the backend has not named
+    /// ([`Event::Accepted`]) can still continue: the call then has the task's id alone.
+    pub async fn request(&self, wish: ApprovalRequest) -> Result<Event, Failure> {
+        let patience = wish.patience.unwrap_or_else(|| self.runner.config.approvals.patience());
+        let now = self.runner.journal.now();
         let approval = Approval {
             id: ApprovalId::fresh(),
             scope: wish.scope,
@@ -62,32 +58,28 @@ impl Engine {
             by: wish.by,
             policies: wish.policies,
             waits: Waits::Work,
-            runner: self.runner(),
+            runner: self.runner.lease.runner(),
             asked_at: now,
             expires_at: after(now, patience),
             decided: None,
             is_settled: false,
         };
-        self.inner().store.put_approval(&approval).await.map_err(store_failure)?;
-        Ok(question::asked(&approval, None))
+        self.runner.store.put_approval(&approval).await.map_err(store_failure)?;
+        Ok(question::question_event(&approval, None))
     }
 
-    /// Has a call wait that may leave once it is approved. What happens to its task is that somebody is asked.
+    /// Holds a call that may leave once it is approved; its task asks the question.
     pub(crate) async fn hold(&self, call: Call, decision: &PolicyDecision) -> BoxStream<'static, Event> {
-        let event = match self.inner().try_hold(call, decision).await {
-            Ok(approval) => question::asked(&approval, None),
-            // Its task is written down, so this is how it ends.
+        let event = match self.try_hold(call, decision).await {
+            Ok(approval) => question::question_event(&approval, None),
+            // Its task is stored, so this is how it ends.
             Err(failure) => Event::failed(failure),
         };
         stream::iter([event]).boxed()
     }
-}
 
-// === impl Inner ===
-
-impl EngineInner {
     async fn try_hold(&self, call: Call, decision: &PolicyDecision) -> Result<Approval, Failure> {
-        let now = self.journal.now();
+        let now = self.runner.journal.now();
         let by_policy = !decision.approvers.is_empty();
         let policies =
             if by_policy { decision.policies.to_vec() } else { vec!["destructiveHint".to_owned()] };
@@ -103,25 +95,25 @@ impl EngineInner {
             by: decision.approvers.clone(),
             policies,
             waits: Waits::Call,
-            runner: self.runner_here(),
+            runner: self.runner.lease.runner(),
             asked_at: now,
-            expires_at: after(now, self.config.approvals.patience()),
+            expires_at: after(now, self.runner.config.approvals.patience()),
             decided: None,
             is_settled: false,
         };
         let held = serde_json::to_string(&SealedCall::of(call)).map_err(|error| unkept(&error))?;
-        let safe = self.approving.safe();
-        safe.put(&name(&approval.id), Secret::from(held)).await.map_err(|error| unkept(&error))?;
-        let put: Result<u64, StoreError> = self.store.put_approval(&approval).await;
+        let sealed_calls = self.sealed_calls();
+        sealed_calls.put(&name(&approval.id), Secret::from(held)).await.map_err(|error| unkept(&error))?;
+        let put: Result<u64, StoreError> = self.runner.store.put_approval(&approval).await;
         if put.is_err() {
-            let _ = safe.forget(&name(&approval.id)).await;
+            let _ = sealed_calls.forget(&name(&approval.id)).await;
         }
         put.map_err(store_failure)?;
         Ok(approval)
     }
 }
 
-// === impl Held ===
+// === impl SealedCall ===
 
 impl SealedCall {
     fn of(call: Call) -> Self {
@@ -140,14 +132,14 @@ impl SealedCall {
         }
     }
 
-    /// The caller's own words, as they were.
+    /// The caller's original message.
     pub(super) fn spoken(&self) -> Option<Arc<Spoken>> {
         let message = self.message.clone()?;
         Some(Arc::new(Spoken::new(message, self.metadata.clone())))
     }
 }
 
-/// What the sealed call of an approval is called.
+/// Name of the sealed call of an approval.
 pub(super) fn name(id: &ApprovalId) -> String {
     format!("approval:{id}")
 }
@@ -156,7 +148,7 @@ fn after(now: Timestamp, patience: Duration) -> Timestamp {
     now.checked_add(patience).unwrap_or(Timestamp::MAX)
 }
 
-/// A call that cannot be kept cannot wait.
+/// Failure of a call that cannot be stored until it is approved.
 fn unkept(error: &dyn std::error::Error) -> Failure {
     tracing::error!("a call that needs approval could not be kept until then: {error}");
     let message =

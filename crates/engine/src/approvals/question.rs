@@ -1,7 +1,7 @@
-//! How it is asked, and how an answer is read.
+//! Question and answer of an approval, as messages of the task.
 //!
-//! The question is words for people, and a part with the tool, its arguments and the two answers there are, of which clients
-//! that have forms make one. What is answered is read generously; what cannot be read is no answer.
+//! The question has a text for people, and a part with the tool, its arguments and the two possible answers, which clients
+//! show as a form. An answer is parsed leniently; a message that cannot be parsed is no answer.
 
 use rialto_model::{
     approval::{Approval, Decided},
@@ -14,29 +14,29 @@ use rialto_model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Where a question and its answer say what they are about.
-pub(super) const MARK: &str = "rialto/approval";
+/// Metadata key of a question and its answer.
+pub(super) const APPROVAL_KEY: &str = "rialto/approval";
 
-/// How much of the arguments stands in the words.
-const SHOWN: usize = 2_000;
+/// Maximum bytes of the arguments in the text.
+const MAX_SHOWN_ARGS_BYTES: usize = 2_000;
 
-/// What was decided, as those hear it who do the work.
+/// Decision, as the backend that asked receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The question.
+    /// The approval.
     pub approval: ApprovalId,
-    /// Whether it may be done.
+    /// True if it was approved.
     pub approved: bool,
-    /// Who says so.
+    /// Name of the decider.
     pub by: String,
-    /// Why.
+    /// Reason of the decision.
     pub reason: Option<String>,
 }
 
-/// What a caller answers.
+/// Answer of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApprovalAnswer {
-    /// Which question, if it says so.
+    /// The approval, if the answer names one.
     pub(super) approval: Option<ApprovalId>,
     pub(super) approved: bool,
     pub(super) reason: Option<String>,
@@ -57,19 +57,19 @@ struct VerdictJson {
 // === impl Verdict ===
 
 impl Verdict {
-    /// What a peer is told when something that it asked about was decided; none for any other message.
+    /// Parses the verdict that a backend receives; none for any other message.
     pub fn of(parts: &[Part]) -> Option<Self> {
         let [Part { content: Content::Data(data), .. }] = parts else { return None };
         let written: VerdictJson = data.read().ok()?;
         Some(Self {
             approval: ApprovalId::from(written.approval?),
-            approved: word(&written.decision)?,
+            approved: parse_decision(&written.decision)?,
             by: written.by?,
             reason: written.reason,
         })
     }
 
-    /// The same as a message of one part.
+    /// Part with the verdict, for the backend.
     pub(super) fn part(approval: &Approval, decided: &Decided) -> Part {
         let word = if decided.approved { "approve" } else { "deny" };
         Part::data(Json::of(&json!({
@@ -81,48 +81,48 @@ impl Verdict {
     }
 }
 
-/// The question as it happens to a task. `note` says what was wrong with an answer.
-pub(super) fn asked(approval: &Approval, note: Option<&str>) -> Event {
+/// Event that asks the question in a task. `note` says why an answer was not accepted.
+pub(super) fn question_event(approval: &Approval, note: Option<&str>) -> Event {
     let mut message =
         Message::new(fresh(), Role::Agent, vec![Part::text(words(approval, note)), data(approval)]);
     let mut metadata = Extra::new();
-    metadata.push(MARK, facts(approval));
+    metadata.push(APPROVAL_KEY, facts(approval));
     message.metadata = Some(Json::of(&metadata));
     Event::Asked { ask: Ask::Input, message: Some(message), aside: Aside::default() }
 }
 
-/// The answer as the caller's words in the task.
-pub(super) fn answered(approval: &Approval, decided: &Decided) -> Message {
+/// Message with the decision, for the task's history.
+pub(super) fn answer_message(approval: &Approval, decided: &Decided) -> Message {
     let word = if decided.approved { "approve" } else { "deny" };
     let mut message = Message::new(fresh(), Role::User, vec![Part::text(word)]);
     let facts = json!({ "id": approval.id, "decision": word, "by": decided.by, "reason": decided.reason });
-    message.metadata = Some(Json::of(&json!({ MARK: facts })));
+    message.metadata = Some(Json::of(&json!({ APPROVAL_KEY: facts })));
     message
 }
 
-/// The question that a task waits with, if it says that it is one. Whoever goes by it looks it up: an agent can say so too.
-pub(super) fn waits_for(task: &Task) -> Option<ApprovalId> {
+/// Id of the approval that a task says it waits for. An agent can write that too, so it must be looked up.
+pub(super) fn pending_approval_id(task: &Task) -> Option<ApprovalId> {
     let metadata = task.message.as_ref()?.metadata.as_ref()?;
-    if !task.head.state.is_waiting() || !metadata.get().contains(MARK) {
+    if !task.head.state.is_waiting() || !metadata.get().contains(APPROVAL_KEY) {
         return None;
     }
-    metadata.value().get(MARK)?.get("id")?.as_str().map(ApprovalId::from)
+    metadata.value().get(APPROVAL_KEY)?.get("id")?.as_str().map(ApprovalId::from)
 }
 
-/// What a caller answers, if it is an answer.
-pub(super) fn read(parts: &[Part]) -> Option<ApprovalAnswer> {
+/// Parses a caller's answer; none if it is not one.
+pub(super) fn parse_answer(parts: &[Part]) -> Option<ApprovalAnswer> {
     let said = |part: &Part| match &part.content {
         Content::Text(text) => {
-            let approved = word(text)?;
+            let approved = parse_decision(text)?;
             Some(ApprovalAnswer { approval: None, approved, reason: None })
         }
         Content::Data(data) | Content::Unknown(data) => {
             let text = data.read::<String>().ok();
-            if let Some(approved) = text.as_deref().and_then(word) {
+            if let Some(approved) = text.as_deref().and_then(parse_decision) {
                 return Some(ApprovalAnswer { approval: None, approved, reason: None });
             }
             let written: VerdictJson = data.read().ok()?;
-            let approved = word(&written.decision)?;
+            let approved = parse_decision(&written.decision)?;
             let approval = written.approval.map(ApprovalId::from);
             Some(ApprovalAnswer {
                 approval,
@@ -134,11 +134,11 @@ pub(super) fn read(parts: &[Part]) -> Option<ApprovalAnswer> {
     };
     let mut answers = parts.iter().filter_map(said);
     let first = answers.next()?;
-    // Who says both has said neither.
+    // Contradictory answers are none.
     answers.all(|other| other.approved == first.approved).then_some(first)
 }
 
-fn word(text: &str) -> Option<bool> {
+fn parse_decision(text: &str) -> Option<bool> {
     let text = text.trim().trim_end_matches(['.', '!']);
     if text.eq_ignore_ascii_case("approve") || text.eq_ignore_ascii_case("approved") {
         return Some(true);
@@ -149,7 +149,8 @@ fn word(text: &str) -> Option<bool> {
 
 fn words(approval: &Approval, note: Option<&str>) -> String {
     let args = approval.args.get();
-    let cut = (0..=SHOWN.min(args.len())).rev().find(|at| args.is_char_boundary(*at)).unwrap_or(0);
+    let cut =
+        (0..=MAX_SHOWN_ARGS_BYTES.min(args.len())).rev().find(|at| args.is_char_boundary(*at)).unwrap_or(0);
     let args = match args.get(..cut) {
         Some(start) if cut < approval.args.get().len() => format!("{start}…"),
         _ => args.to_owned(),
@@ -185,7 +186,7 @@ fn data(approval: &Approval) -> Part {
     Part::data(Json::of(&data))
 }
 
-/// The shape of an answer.
+/// Schema of an answer.
 fn choice() -> Value {
     json!({
         "type": "object",
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_in_any_case_as_words_or_as_data() {
-        let text = |text: &str| read(&[Part::text(text)]).map(|answer| answer.approved);
+        let text = |text: &str| parse_answer(&[Part::text(text)]).map(|answer| answer.approved);
         for yes in ["approve", " Approve\n", "APPROVED.", "approve!"] {
             assert_eq!(text(yes), Some(true), "{yes}");
         }
@@ -226,7 +227,7 @@ mod tests {
         for neither in ["", "yes", "approve it", "do not approve", "approve deny"] {
             assert_eq!(text(neither), None, "{neither}");
         }
-        let data = |value: Value| read(&[Part::data(Json::of(&value))]);
+        let data = |value: Value| parse_answer(&[Part::data(Json::of(&value))]);
         let full = data(json!({ "decision": "Approve", "approval": "apr_1", "reason": "fine" })).unwrap();
         let expected = ApprovalAnswer {
             approval: Some("apr_1".into()),
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(full, expected);
         assert!(data(json!({ "decision": "perhaps" })).is_none());
         assert!(data(json!("deny")).is_some_and(|answer| !answer.approved));
-        assert!(read(&[Part::text("approve"), Part::text("deny")]).is_none());
-        assert!(read(&[]).is_none());
+        assert!(parse_answer(&[Part::text("approve"), Part::text("deny")]).is_none());
+        assert!(parse_answer(&[]).is_none());
     }
 }

@@ -1,6 +1,6 @@
-//! What happens once it is decided: the call leaves, or its task fails, or whoever asked is told.
+//! Resumption of a call after the decision: the call leaves, or its task fails, or the backend that asked receives the verdict.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
@@ -19,6 +19,7 @@ use rialto_policy::Permitted;
 use serde_json::json;
 
 use super::{
+    ApprovalService,
     hold::{SealedCall, name},
     question::{self, Verdict},
 };
@@ -26,113 +27,116 @@ use tokio::time::Instant;
 
 use crate::{
     budget::TaskBudget,
-    call_handle::Running,
-    call_run::{CallRun, RunParams},
-    engine::{Engine, EngineInner, store_failure, verb_of},
+    call_handle::CallHandle,
+    call_run::RunParams,
+    call_runner::CallRunner,
+    journal::audit_verb,
     limits::CallPermit,
     redact::redact_message,
-    request::Request,
-    takeover::call_of,
-    tasks::{gone, target_of},
+    request::CallRequest,
+    store_failure::store_failure,
+    takeover::stored_call,
+    task_service::{agent_removed, target_of},
 };
 
-/// Who waits for what comes, and for how long.
+/// Caller that waits for the call, and for how long; none if nobody waits.
 pub(super) struct CallerWait {
     caller: Option<Caller>,
-    wall_clock: Option<Duration>,
-    seat: Option<CallPermit>,
+    timeout: Option<Duration>,
+    permit: Option<CallPermit>,
 }
 
-// === impl Engine ===
+// === impl ApprovalService ===
 
-impl Engine {
-    /// Takes what a caller says in a task that waits for approval: a decision, if the caller may make it. Anything else has
-    /// the question asked again.
-    pub(crate) async fn said_to_approval(
+impl ApprovalService {
+    /// Handles a caller's message in a task that waits for approval: a decision, if the caller may make it. Any other message repeats
+    /// the question.
+    pub(crate) async fn answer(
         &self,
-        request: Request,
+        request: CallRequest,
         task: Task,
         approval: &Approval,
-        seat: Option<CallPermit>,
-    ) -> Result<Running, Failure> {
-        let waiter =
-            CallerWait { caller: Some(request.caller.clone()), wall_clock: request.wall_clock, seat };
+        permit: Option<CallPermit>,
+    ) -> Result<CallHandle, Failure> {
+        let waiter = CallerWait { caller: Some(request.caller.clone()), timeout: request.timeout, permit };
         if approval.decided.is_some() {
-            // Somebody else decided a moment ago: whoever is first goes on.
-            return self.go_on(approval, task, waiter).await?.ok_or_else(|| busy(approval));
+            // It was decided a moment ago: the first process to record that resumes the task.
+            return self.resume(approval, task, waiter).await?.ok_or_else(|| busy(approval));
         }
-        let answer = question::read(&request.parts)
+        let answer = question::parse_answer(&request.parts)
             .filter(|answer| answer.approval.as_ref().is_none_or(|id| *id == approval.id));
         let note = match answer {
             Some(answer) if approval.is_for_caller() => {
-                let (by, at) = (request.caller.id.to_string(), self.now());
+                let (by, at) = (request.caller.id.to_string(), self.runner.journal.now());
                 let decided = Decided { approved: answer.approved, by, reason: answer.reason, at };
-                let approval = self.settle_on(approval, decided).await?;
-                return self.go_on(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
+                let approval = self.store_decision(approval, decided).await?;
+                return self.resume(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
             }
             Some(_) => format!("{} may not decide about this.", request.caller.id),
             None if approval.is_for_caller() => "That is neither \"approve\" nor \"deny\".".to_owned(),
             None => "It still waits.".to_owned(),
         };
-        let said = request.talk.map_or_else(
+        let said = request.conversation.map_or_else(
             || Message::new(fresh(), Role::User, request.parts),
-            |talk| talk.spoken.message.clone(),
+            |conversation| conversation.spoken.message.clone(),
         );
-        self.ask_anew(approval, task, (redact_message(said, None), &note), waiter).await
+        self.ask_again(approval, task, (redact_message(said, None), &note), waiter).await
     }
 
-    /// Goes on with what was decided, if this process can and is the first. Nothing is left for it to do when it is over.
-    pub(super) async fn go_on(
+    /// Resumes a task as it was decided; none if another process was first.
+    pub(super) async fn resume(
         &self,
         approval: &Approval,
         task: Task,
         waiter: CallerWait,
-    ) -> Result<Option<Running>, Failure> {
+    ) -> Result<Option<CallHandle>, Failure> {
         let Some(decided) = &approval.decided else { return Ok(None) };
-        let inner = self.inner();
-        let agent = self.agent_of(&task).ok_or_else(|| gone(task.head.id.as_str(), &task))?;
+        let runner = &self.runner;
+        let agent =
+            self.tasks.find_agent(&task).ok_or_else(|| agent_removed(task.head.id.as_str(), &task))?;
         let target = target_of(agent, &task);
         let (call, events) = match self.decided_call(approval, &task, &target, &waiter).await {
             Ok((call, permitted)) => (call, permitted),
             Err(failure) => {
-                let caller = waiter.caller.clone().unwrap_or_else(|| self.caller_of(&task.head));
-                (call_of(&task, &caller, &target), DecidedCall::Fails(failure))
+                let caller = waiter.caller.clone().unwrap_or_else(|| self.tasks.caller_of(&task.head));
+                (stored_call(&task, &caller, &target), DecidedCall::Fails(failure))
             }
         };
         let mut task = task;
-        let answered = Event::Answered { message: question::answered(approval, decided), content_hash: None };
-        match inner.journal.record(&mut task, vec![answered], None).await {
+        let answered =
+            Event::Answered { message: question::answer_message(approval, decided), content_hash: None };
+        match runner.journal.record(&mut task, vec![answered], None).await {
             Ok(()) => {}
-            // Somebody else goes on with it.
+            // Another process resumes it.
             Err(StoreError::Conflict) => return Ok(None),
             Err(error) => return Err(store_failure(error)),
         }
-        self.claim(&mut task).await?;
-        inner.settle(approval).await;
-        let verb = verb_of(&call, task.head.args.clone());
-        let announcement = inner.journal.take_up_again(verb, target.cost(), &approval.policies).await;
-        let patience = Duration::from_secs(inner.config.patience_secs);
-        let wall_clock = match (&waiter.caller, waiter.wall_clock) {
-            (_, Some(wall_clock)) => wall_clock,
-            (Some(caller), None) => inner.config.wall_clock(&caller.scope.org, &target.agent),
+        runner.lease.claim(&mut task).await?;
+        self.settle(approval).await;
+        let verb = audit_verb(&call, task.head.args.clone());
+        let span = runner.journal.take_up_again(verb, target.cost(), &approval.policies).await;
+        let patience = Duration::from_secs(runner.config.patience_secs);
+        let timeout = match (&waiter.caller, waiter.timeout) {
+            (_, Some(timeout)) => timeout,
+            (Some(caller), None) => runner.config.call_timeout(&caller.scope.org, &target.agent),
             (None, None) => patience,
         };
-        let budget = TaskBudget::new(&inner.config, &task);
-        let leg = RunParams {
+        let budget = TaskBudget::new(&runner.config, &task);
+        let params = RunParams {
             budget,
             caller: call.caller,
             target,
-            events: events.into(inner),
+            events: events.into_events(runner),
             task,
-            announcement,
-            begun_at: Instant::now(),
-            wall_clock,
-            seat: waiter.seat,
+            span,
+            started_at: Instant::now(),
+            timeout,
+            permit: waiter.permit,
         };
-        Ok(Some(Running::of(CallRun::begin(inner, leg), None)))
+        Ok(Some(runner.start(params)))
     }
 
-    /// The call that follows from a decision, and what comes of it. Policy is asked again: it may have changed.
+    /// The call that is resumed after a decision. Policy is asked again: it may have changed.
     async fn decided_call(
         &self,
         approval: &Approval,
@@ -140,12 +144,11 @@ impl Engine {
         target: &Target,
         waiter: &CallerWait,
     ) -> Result<(Call, DecidedCall), Failure> {
-        let inner = self.inner();
         let decided = approval.decided.as_ref().ok_or_else(|| busy(approval))?;
         let call = match approval.waits {
             Waits::Call if !decided.approved => return Err(denied(approval, decided)),
             Waits::Call => {
-                let held = self.inner().open_held(approval).await?;
+                let held = self.open_sealed(approval).await?;
                 let mut caller = waiter.caller.clone().unwrap_or_else(|| held.caller.clone());
                 caller.hops = caller.hops.max(held.hops);
                 let hops = caller.hops;
@@ -158,128 +161,132 @@ impl Engine {
                     parts: held.parts,
                     continues: held.continues,
                     session: held.session,
-                    trace: inner.config.trace(None, hops),
+                    trace: self.runner.config.trace(None, hops),
                     presence: CallerPresence::default(),
                 }
             }
             Waits::Work => {
-                // Whoever decides, the work goes on with the token of the call that it waits in.
+                // Whoever decides, the work continues with the token of its call.
                 let token = approval.token.clone();
-                let caller =
-                    waiter.caller.clone().unwrap_or_else(|| Caller { token, ..self.caller_of(&task.head) });
+                let caller = waiter
+                    .caller
+                    .clone()
+                    .unwrap_or_else(|| Caller { token, ..self.tasks.caller_of(&task.head) });
                 let parts = vec![Verdict::part(approval, decided)];
-                Call { parts, spoken: None, ..call_of(task, &caller, target) }
+                Call { parts, spoken: None, ..stored_call(task, &caller, target) }
             }
         };
-        if decided.approved && !self.may_go_on(approval.token.as_ref()).await? {
+        if decided.approved && !self.tokens.is_valid(approval.token.as_ref()).await? {
             let message = format!(
                 "{} was approved, but the token that {} made this call with was revoked or has expired, so it was not made",
                 approval.tool, approval.caller
             );
             return Err(Failure::new(Kind::Denied, message));
         }
-        let permitted = inner.check_approved(call.clone());
+        let permitted = self.runner.policies.check_approved(call.clone());
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         Ok((call, DecidedCall::Sent(Box::new(permitted))))
     }
 
-    /// Asks again, because what was said is no answer.
-    async fn ask_anew(
+    /// Repeats the question, because the message is no answer.
+    async fn ask_again(
         &self,
         approval: &Approval,
         mut task: Task,
         (said, note): (Message, &str),
         waiter: CallerWait,
-    ) -> Result<Running, Failure> {
-        let inner = self.inner();
-        let agent = self.agent_of(&task).ok_or_else(|| gone(task.head.id.as_str(), &task))?;
+    ) -> Result<CallHandle, Failure> {
+        let runner = &self.runner;
+        let agent =
+            self.tasks.find_agent(&task).ok_or_else(|| agent_removed(task.head.id.as_str(), &task))?;
         let target = target_of(agent, &task);
-        let caller = waiter.caller.unwrap_or_else(|| self.caller_of(&task.head));
-        let recorded = inner
+        let caller = waiter.caller.unwrap_or_else(|| self.tasks.caller_of(&task.head));
+        let recorded = runner
             .journal
             .record(&mut task, vec![Event::Answered { message: said, content_hash: None }], None)
             .await;
         recorded.map_err(store_failure)?;
-        let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
-        let announcement = inner.journal.take_up_again(verb, None, &approval.policies).await;
-        let wall_clock = inner.config.wall_clock(&caller.scope.org, &target.agent);
-        let events = stream::iter([question::asked(approval, Some(note))]).boxed();
-        let budget = TaskBudget::new(&inner.config, &task);
-        let seat = waiter.seat;
-        let leg = RunParams {
+        let verb = audit_verb(&stored_call(&task, &caller, &target), task.head.args.clone());
+        let span = runner.journal.take_up_again(verb, None, &approval.policies).await;
+        let timeout = runner.config.call_timeout(&caller.scope.org, &target.agent);
+        let events = stream::iter([question::question_event(approval, Some(note))]).boxed();
+        let budget = TaskBudget::new(&runner.config, &task);
+        let permit = waiter.permit;
+        let params = RunParams {
             caller,
             target,
             events,
             task,
-            announcement,
-            begun_at: Instant::now(),
-            wall_clock,
-            seat,
+            span,
+            started_at: Instant::now(),
+            timeout,
+            permit,
             budget,
         };
-        Ok(Running::of(CallRun::begin(inner, leg), None))
+        Ok(runner.start(params))
     }
 }
 
-/// What comes of a decision.
+/// Result of a decision.
 enum DecidedCall {
     Sent(Box<Permitted<Call>>),
     Fails(Failure),
 }
 
-// === impl Then ===
+// === impl DecidedCall ===
 
 impl DecidedCall {
-    fn into(self, inner: &Arc<EngineInner>) -> BoxStream<'static, Event> {
+    fn into_events(self, runner: &CallRunner) -> BoxStream<'static, Event> {
         match self {
-            Self::Sent(call) => inner.peer.send(*call),
+            Self::Sent(call) => runner.backends.send(*call),
             Self::Fails(failure) => stream::iter([Event::failed(failure)]).boxed(),
         }
     }
 }
 
-// === impl Waiter ===
+// === impl CallerWait ===
 
 impl CallerWait {
-    /// Nobody waits.
+    /// No waiting caller.
     pub(super) const fn nobody() -> Self {
-        Self { caller: None, wall_clock: None, seat: None }
+        Self { caller: None, timeout: None, permit: None }
     }
 }
 
-// === impl Inner ===
+// === impl ApprovalService ===
 
-impl EngineInner {
-    async fn open_held(&self, approval: &Approval) -> Result<SealedCall, Failure> {
+impl ApprovalService {
+    async fn open_sealed(&self, approval: &Approval) -> Result<SealedCall, Failure> {
         let lost = |error: &dyn std::error::Error| {
             let id = &approval.id;
             tracing::error!("the call that approval {id} is about could not be read: {error}");
             let message = "it was approved, but what was said could not be read any more, so it was not sent; call again";
             Failure::new(Kind::Internal, message)
         };
-        let text = self.approving.safe().get(&name(&approval.id)).await.map_err(|error| lost(&error))?;
+        let text = self.sealed_calls().get(&name(&approval.id)).await.map_err(|error| lost(&error))?;
         serde_json::from_str(text.expose()).map_err(|error| lost(&error))
     }
 
-    /// Nothing waits for it any more, and what was kept for it is forgotten.
+    /// Marks an approval as settled, and removes its sealed call.
     pub(super) async fn settle(&self, approval: &Approval) {
         if approval.waits == Waits::Call
-            && let Err(error) = self.approving.safe().forget(&name(&approval.id)).await
+            && let Err(error) = self.sealed_calls().forget(&name(&approval.id)).await
         {
             tracing::error!("what approval {} was about could not be forgotten: {error}", approval.id);
         }
-        if let Err(error) = self.store.settle_approval(&approval.id).await {
+        if let Err(error) = self.runner.store.settle_approval(&approval.id).await {
             tracing::error!("approval {} could not be settled: {error}", approval.id);
         }
     }
 
-    /// Settles a question whose task is over, and says whether it is.
+    /// Settles an approval whose task has ended; returns true if it has.
     pub(super) async fn settle_if_over(&self, approval: &Approval) -> Result<bool, Failure> {
-        let head = self.store.task(&approval.scope, approval.task.as_str()).await.map_err(store_failure)?;
+        let head =
+            self.runner.store.task(&approval.scope, approval.task.as_str()).await.map_err(store_failure)?;
         // Without a task yet it is only just being asked.
         let is_over = match head {
             Some(head) => head.state.is_terminal(),
-            None => approval.expires_at <= self.journal.now(),
+            None => approval.expires_at <= self.runner.journal.now(),
         };
         if is_over && !approval.is_settled {
             self.settle(approval).await;
@@ -288,7 +295,7 @@ impl EngineInner {
     }
 }
 
-/// How a call ends that was denied.
+/// Failure of a denied call.
 fn denied(approval: &Approval, decided: &Decided) -> Failure {
     let reason = decided.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let message = if matches!(decided.by.as_str(), super::decide::EXPIRY | super::decide::REVOCATION) {

@@ -1,44 +1,44 @@
-//! Where what waits is kept, with its secrets, until it goes on.
+//! Store of sealed calls, with their secrets, until they are resumed.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rialto_model::{credential::Secret, maps::FastMap};
 
-/// Keeps texts that nobody else may read.
+/// Encrypted store of sealed calls.
 #[async_trait]
-pub trait Safe: Send + Sync {
-    /// Keeps a text under a name.
-    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError>;
+pub trait SealedCallStore: Send + Sync {
+    /// Stores a text under a name.
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SealedCallError>;
 
     /// The text of that name.
-    async fn get(&self, name: &str) -> Result<Secret, SafeError>;
+    async fn get(&self, name: &str) -> Result<Secret, SealedCallError>;
 
-    /// Forgets it, if it is there.
-    async fn forget(&self, name: &str) -> Result<(), SafeError>;
+    /// Removes it, if it is there.
+    async fn forget(&self, name: &str) -> Result<(), SealedCallError>;
 }
 
-/// Why a text could not be kept or had; for the operator.
+/// Reason why a sealed call could not be stored or read; for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct SafeError(pub String);
+pub struct SealedCallError(pub String);
 
-/// Keeps them as long as the process lives.
+/// Store of sealed calls in memory, for as long as the process lives.
 #[derive(Default)]
 pub(crate) struct MemorySealedCalls(Mutex<FastMap<String, Secret>>);
 
 #[async_trait]
-impl Safe for MemorySealedCalls {
-    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError> {
+impl SealedCallStore for MemorySealedCalls {
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SealedCallError> {
         self.0.lock().insert(name.to_owned(), secret);
         Ok(())
     }
 
-    async fn get(&self, name: &str) -> Result<Secret, SafeError> {
+    async fn get(&self, name: &str) -> Result<Secret, SealedCallError> {
         let found = self.0.lock().get(name).cloned();
-        found.ok_or_else(|| SafeError("it was kept in the memory of a process that is gone".to_owned()))
+        found.ok_or_else(|| SealedCallError("it was kept in the memory of a process that is gone".to_owned()))
     }
 
-    async fn forget(&self, name: &str) -> Result<(), SafeError> {
+    async fn forget(&self, name: &str) -> Result<(), SealedCallError> {
         self.0.lock().remove(name);
         Ok(())
     }

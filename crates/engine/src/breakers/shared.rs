@@ -30,7 +30,7 @@ const IGNORED_FOR: Duration = Duration::from_secs(30);
 /// Openings that are to be sent, and those that were received.
 #[derive(Default)]
 pub(super) struct OpeningExchange {
-    /// Whether anybody sends them.
+    /// Set while openings are exchanged.
     is_on: AtomicBool,
     unsent: Mutex<FastMap<AgentId, BreakerOpening>>,
     /// When the last known opening of each agent's breaker was, here or elsewhere.
@@ -55,7 +55,7 @@ impl OpeningExchange {
         self.refuted.lock().insert(agent.clone(), now);
     }
 
-    /// Whether an opening is news, and to be believed.
+    /// True if an opening is new and not refuted.
     fn accepts(&self, opening: &BreakerOpening, now: Timestamp) -> bool {
         let mut known = self.known.lock();
         known.retain(|_, at| now.duration_since(*at) < OPENING_SHARED_FOR * 2);

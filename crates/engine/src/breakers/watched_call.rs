@@ -1,4 +1,4 @@
-//! A call under way, watched for its first event.
+//! Call that a circuit breaker watches for its first event.
 //!
 //! The first event says whether the agent answered. A transition of the breaker that follows from it is on record before the event is
 //! passed on. A call that is dropped before its first event has no outcome; if it was a probe, the next call is one.

@@ -1,7 +1,7 @@
-//! Artifacts that are held back, or remembered, until they can be looked through as a whole.
+//! Buffer of artifacts that are held back, or kept, until they can be checked as a whole.
 //!
-//! What an agent streams in pieces is one text: what must not be said may begin in one piece and end in the next. So the texts of
-//! pieces are put together where one piece goes on with the one before.
+//! An agent may stream one text in pieces: a secret may begin in one piece and end in the next. So the texts of
+//! pieces are joined where one piece continues the one before.
 
 use rialto_model::{
     event::Event,
@@ -36,7 +36,7 @@ impl ArtifactBuffer {
         });
         let pieces = self.artifacts.get_mut(at)?;
         if !*append {
-            // It replaces what came before, and nobody was told of that.
+            // It replaces the earlier chunks, which were not passed on.
             self.bytes -= pieces.bytes;
             pieces.events.clear();
             pieces.bytes = 0;
@@ -47,7 +47,7 @@ impl ArtifactBuffer {
         is_last.then(|| self.remove(at))
     }
 
-    /// How much is held, in bytes.
+    /// Size of the buffer, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -84,7 +84,7 @@ impl BufferedArtifact {
         parts
     }
 
-    /// How much it takes, in bytes.
+    /// Size of the artifact, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -94,7 +94,7 @@ impl BufferedArtifact {
         &mut self.events
     }
 
-    /// The pieces as they came, to be told.
+    /// Events of the pieces as they came.
     pub(super) fn into_events(self) -> Vec<Event> {
         self.events
     }
@@ -112,7 +112,7 @@ impl BufferedArtifact {
     }
 }
 
-/// How much memory the content of an artifact takes, nearly.
+/// Approximate memory of an artifact's content.
 fn weight(artifact: &Artifact) -> usize {
     let of = |part: &Part| {
         let content = match &part.content {

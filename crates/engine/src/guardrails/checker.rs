@@ -1,4 +1,4 @@
-//! Asks guardrails about what goes by, and the model servers that they name.
+//! Checks of texts with guardrails, and with the model servers that they name.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -10,28 +10,28 @@ use rialto_guard::{
 };
 use rialto_model::message::{Content, Part};
 
-use super::{Asker, Guarding, report::GuardrailReport, text_fields::TextField};
+use super::{Asker, GuardrailSet, report::GuardrailReport, text_fields::TextField};
 
-/// So many questions are asked at once.
+/// Maximum number of concurrent requests to model servers.
 const AT_ONCE: usize = 64;
 
-/// The kind of finding when nobody could be asked.
+/// Kind of the finding when a model server could not be asked.
 const UNANSWERED: &str = "unanswered";
 
-/// Guardrails that look one way.
+/// Guardrails of one direction.
 #[derive(Clone)]
 pub(crate) struct GuardrailChecker {
-    pub(super) guarding: Arc<Guarding>,
+    pub(super) set: Arc<GuardrailSet>,
     pub(super) guards: Arc<GuardrailRuleset>,
     pub(super) target: CheckDirection,
 }
 
-/// Which model servers are asked.
+/// Model servers that are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClassifierScope {
     /// None.
     Nobody,
-    /// Those whose word may block something.
+    /// Only servers that may block.
     Strict,
     /// All of them.
     All,
@@ -40,8 +40,7 @@ pub(super) enum ClassifierScope {
 // === impl Screen ===
 
 impl GuardrailChecker {
-    /// Looks through all of it, and takes out what is to be replaced. What was found is added to the report, which says whether it
-    /// may go on.
+    /// Checks all fields, and redacts them. Findings are added to the report, whose verdict says if the message may pass.
     pub(super) async fn look(
         &self,
         slots: Vec<TextField<'_>>,
@@ -57,7 +56,7 @@ impl GuardrailChecker {
             };
             report.add(&findings);
             if report.verdict() == FindingVerdict::Block {
-                // Nobody is asked about what does not go on.
+                // A blocked message needs no request to a model server.
                 return;
             }
             if slot.is_content() && ask != ClassifierScope::Nobody {
@@ -94,7 +93,7 @@ impl GuardrailChecker {
             }
             for (part, text) in parts.iter().enumerate().filter_map(|(n, part)| Some((n, text_of(part)?))) {
                 for piece in pieces(&text) {
-                    let asker = Arc::clone(&self.guarding.asker);
+                    let asker = Arc::clone(&self.set.asker);
                     questions.push(put(asker, asked.clone(), part, piece.to_owned()).boxed());
                 }
             }
@@ -128,7 +127,7 @@ async fn put(asker: Asker, asked: ClassifierCheck, part: usize, text: String) ->
     }
 }
 
-/// What a model server reads of a part.
+/// Text of a part for a model server.
 fn text_of(part: &Part) -> Option<Cow<'_, str>> {
     let text = match &part.content {
         Content::Text(text) => Cow::Borrowed(text.as_str()),
@@ -139,7 +138,7 @@ fn text_of(part: &Part) -> Option<Cow<'_, str>> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// A text in pieces that one question can hold.
+/// Splits a text into chunks that one request can hold.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {

@@ -1,7 +1,6 @@
-//! Whoever executes calls, with guardrails in front.
+//! Guardrail check in front of the backends.
 //!
-//! Everything that comes back comes this way: what a call brings, what a task is asked about later, by whoever takes it over too, and
-//! what calling it off brings.
+//! Every response passes here: the events of a call, of a task that is followed later, also after a takeover, and of a cancellation.
 
 use std::sync::Arc;
 
@@ -19,39 +18,43 @@ use rialto_model::{
 };
 use rialto_policy::Permitted;
 
-use super::{ActiveGuardrails, Guarding, checker::GuardrailChecker, response_filter::ResponseFilter};
-use crate::{engine::verb_of, journal::TaskJournal, peer::Peer, registry::Registry};
+use super::{ActiveGuardrails, GuardrailSet, checker::GuardrailChecker, response_filter::ResponseFilter};
+use crate::{
+    journal::{TaskJournal, audit_verb},
+    peer::Peer,
+    registry::Registry,
+};
 
-/// A peer with guardrails in front.
+/// Backend with guardrails in front.
 pub(crate) struct GuardedPeer {
     pub(crate) peer: Arc<dyn Peer>,
-    pub(crate) post: ActiveGuardrails,
+    pub(crate) active: ActiveGuardrails,
     pub(crate) journal: TaskJournal,
     pub(crate) registry: Arc<Registry>,
 }
 
-// === impl Guarded ===
+// === impl GuardedPeer ===
 
 impl GuardedPeer {
-    fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
-        let guards = guarding.of(self.registry.version(), target)?;
+    fn screen(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+        let guards = set.guards_of(self.registry.version(), target)?;
         guards.has_checks(Aim::Output).then(|| GuardrailChecker {
-            guarding: Arc::clone(guarding),
+            set: Arc::clone(set),
             guards,
             target: Aim::Output,
         })
     }
 
-    /// What is to be done with what comes back; none when nothing is.
+    /// Filter for the response; none when nothing is checked.
     fn watch(
         &self,
         target: &Target,
         task: Option<&TaskId>,
         verb: impl FnOnce() -> Verb,
     ) -> Option<ResponseFilter> {
-        let guarding = self.post.load()?;
-        let screen = self.screen(&guarding, target);
-        let notice: Option<Notice> = task.and_then(|task| guarding.warning(task));
+        let set = self.active.load()?;
+        let screen = self.screen(&set, target);
+        let notice: Option<Notice> = task.and_then(|task| set.warning(task));
         (screen.is_some() || notice.is_some())
             .then(|| ResponseFilter::new(screen, notice, self.journal.clone(), verb()))
     }
@@ -60,7 +63,7 @@ impl GuardedPeer {
 impl Peer for GuardedPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let said = call.get();
-        let watch = self.watch(&said.target, Some(&said.task), || verb_of(said, Json::null()));
+        let watch = self.watch(&said.target, Some(&said.task), || audit_verb(said, Json::null()));
         let events = self.peer.send(call);
         match watch {
             None => events,
@@ -100,7 +103,7 @@ impl Peer for GuardedPeer {
     }
 }
 
-/// Whose task is asked about. Its name here is not known there.
+/// Description of the call for the audit log. The backend does not know our id of the task.
 fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
     let call = Call {
         task: TaskId::from(remote.task_id.as_deref().unwrap_or_default()),
@@ -114,5 +117,5 @@ fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
         spoken: None,
         presence: CallerPresence::default(),
     };
-    verb_of(&call, Json::null())
+    audit_verb(&call, Json::null())
 }

@@ -1,4 +1,4 @@
-//! What guardrails have found in one thing that was said, and how it is told: by kinds, never by the text.
+//! Findings of guardrails in one message, reported by kind, never by text.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use serde::Serialize;
 
 use crate::journal::TaskJournal;
 
-/// Which way something went.
+/// Direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GuardDirection {
-    /// From a caller to whoever does the work.
+    /// From the caller to the backend.
     Input,
-    /// Back.
+    /// From the backend to the caller.
     Output,
 }
 
-/// What was found, each kind with how often.
+/// Findings, each kind with its count.
 #[derive(Debug, Default)]
 pub(crate) struct GuardrailReport(BTreeMap<(&'static str, String, FindingVerdict), u32>);
 
-/// The same as it stands on record.
+/// Findings as they are recorded.
 #[derive(Serialize)]
 struct ReportFacts<'a> {
     direction: GuardDirection,
@@ -45,10 +45,10 @@ struct KindCount<'a> {
     count: u32,
 }
 
-// === impl Report ===
+// === impl GuardrailReport ===
 
 impl GuardrailReport {
-    /// Takes in what was found.
+    /// Adds findings.
     pub(crate) fn add(&mut self, findings: &Findings) {
         for finding in &findings.found {
             self.add_one(finding, findings.is_cut);
@@ -60,17 +60,17 @@ impl GuardrailReport {
         *self.0.entry(key).or_default() += 1;
     }
 
-    /// Whether nothing was found.
+    /// True without findings.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What becomes of it all.
+    /// The strictest verdict.
     pub(crate) fn verdict(&self) -> FindingVerdict {
         self.0.keys().map(|(_, _, verdict)| *verdict).max().unwrap_or(FindingVerdict::Pass)
     }
 
-    /// What a caller is warned of.
+    /// Warnings for the caller.
     pub(crate) fn notice(&self) -> Option<Notice> {
         let mut notice = Notice::default();
         for (check, kind, _) in self.0.keys().filter(|(.., verdict)| *verdict == FindingVerdict::Warn) {
@@ -79,7 +79,7 @@ impl GuardrailReport {
         (!notice.checks.is_empty()).then_some(notice)
     }
 
-    /// What a caller is told whose words, or whose answer, were blocked.
+    /// Failure for a caller whose request or response was blocked.
     pub(crate) fn failure(&self, way: GuardDirection) -> Failure {
         let found = self.named();
         let message = match way {
@@ -93,7 +93,7 @@ impl GuardrailReport {
         Failure::new(Kind::Blocked, message).with_data(self.facts(way))
     }
 
-    /// Puts it on record and into the log, once.
+    /// Writes the findings to the audit log and to the log, once.
     pub(crate) async fn tell(&self, journal: &TaskJournal, verb: Verb, way: GuardDirection) {
         if self.is_empty() {
             return;
@@ -117,7 +117,7 @@ impl GuardrailReport {
         );
     }
 
-    /// `pii/email, secrets/jwt`: those that made it what it is.
+    /// Names of the findings that caused the verdict: `pii/email, secrets/jwt`.
     fn named(&self) -> String {
         let verdict = self.verdict();
         let strictest = self.0.keys().filter(|(.., of)| *of == verdict);

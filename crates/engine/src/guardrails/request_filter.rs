@@ -1,14 +1,14 @@
-//! What callers say, looked through before anything else happens with it.
+//! Check of requests, before anything else happens with them.
 //!
-//! Policy is asked first: nobody learns from a guardrail what it may not even ask for, and no model server is asked for strangers.
-//! What is blocked is on record as a refused call whose arguments are withheld.
+//! Policy is asked first: a caller without permission learns nothing from a guardrail, and no model server is asked for it.
+//! A blocked request is in the audit log as a refused call whose arguments are withheld.
 
 use std::sync::Arc;
 
 use rialto_guard::{
-    FindingVerdict,
-    config::{CheckAction as Strictness, CheckDirection as Aim},
-    scoped_rules::CalledSkill,
+    Verdict,
+    config::{Action as Strictness, Target as Aim},
+    setting::Called,
 };
 use rialto_model::{
     call::{Call, Caller, Door, Spoken, Target},
@@ -20,62 +20,58 @@ use rialto_model::{
     presence::CallerPresence,
     routing::Work,
 };
-use rialto_policy::{Action, AuthorizationRequest};
 use serde_json::json;
 
 use super::{
-    Guarding,
+    GuardrailService, GuardrailSet,
     checker::{ClassifierScope, GuardrailChecker},
     report::{GuardDirection, GuardrailReport},
     text_fields::{self, TextField},
 };
-use crate::{
-    conversation::Talk,
-    engine::{Engine, verb_of},
-    request::Request,
-};
+use crate::{conversation::ConversationMessage, journal::audit_verb, request::CallRequest};
 
-// === impl Engine ===
+// === impl GuardrailService ===
 
-impl Engine {
-    /// What looks through a call, if anything does.
-    pub(crate) fn guard_of(&self, call: &Call) -> Option<GuardrailChecker> {
-        self.screen(&self.inner().guarding.load()?, &call.target)
+impl GuardrailService {
+    /// The checker of a call, if any guardrail applies to it.
+    pub(crate) fn find_checker(&self, call: &Call) -> Option<GuardrailChecker> {
+        self.checker(&self.active.load()?, &call.target)
     }
 
-    /// The same call, as far as guardrails let it go on.
-    pub(crate) async fn guard_call(&self, screen: GuardrailChecker, call: Call) -> Result<Call, Failure> {
-        let ask = if self.may_be_permitted(&call) { ClassifierScope::All } else { ClassifierScope::Nobody };
+    /// Checks a call, and returns it redacted; fails if it is blocked.
+    pub(crate) async fn check_call(&self, checker: GuardrailChecker, call: Call) -> Result<Call, Failure> {
+        let ask =
+            if self.policies.may_permit(&call) { ClassifierScope::All } else { ClassifierScope::Nobody };
         let mut call = call;
         let mut report = GuardrailReport::default();
-        look(&screen, &mut call, ask, &mut report).await;
+        look(&checker, &mut call, ask, &mut report).await;
         if report.is_empty() {
             return Ok(call);
         }
         if ask == ClassifierScope::Nobody {
             // It is refused in any case, and the record of that shows what was asked.
-            if report.verdict() >= FindingVerdict::Redact {
+            if report.verdict() >= Verdict::Redact {
                 (call.parts, call.spoken) = (vec![Part::data(withheld())], None);
             }
             return Ok(call);
         }
-        let journal = &self.inner().journal;
-        report.tell(journal, verb_of(&call, Json::null()), GuardDirection::Input).await;
-        if report.verdict() < FindingVerdict::Block {
+        let journal = &self.journal;
+        report.tell(journal, audit_verb(&call, Json::null()), GuardDirection::Input).await;
+        if report.verdict() < Verdict::Block {
             if let Some(notice) = report.notice() {
-                screen.guarding.warn(&call.task, notice);
+                checker.set.warn(&call.task, notice);
             }
             return Ok(call);
         }
         let failure = report.failure(GuardDirection::Input);
-        let (verb, cost) = (verb_of(&call, withheld()), call.target.cost());
-        let (mut announcement, pre) = journal.announce(verb, cost, Err(&failure.message));
-        journal.close(&mut announcement, Some(pre), &failure).await;
+        let (verb, cost) = (audit_verb(&call, withheld()), call.target.cost());
+        let (mut span, pre) = journal.announce(verb, cost, Err(&failure.message));
+        journal.close(&mut span, Some(pre), &failure).await;
         Err(failure)
     }
 
-    /// The same message to a task that waits for a decision here, as far as guardrails let it go on: it is kept with the task.
-    pub(crate) async fn guard_said(&self, mut request: Request) -> Result<Request, Failure> {
+    /// Checks a message to a task that waits for approval, and returns it redacted: it is stored with the task.
+    pub(crate) async fn check_message(&self, mut request: CallRequest) -> Result<CallRequest, Failure> {
         let call = Call {
             task: TaskId::from(request.task.as_deref().unwrap_or_default()),
             caller: request.caller.clone(),
@@ -85,35 +81,34 @@ impl Engine {
             continues: Remote::default(),
             session: "".into(),
             trace: None,
-            spoken: request.talk.as_ref().map(|talk| Arc::clone(&talk.spoken)),
+            spoken: request.conversation.as_ref().map(|conversation| Arc::clone(&conversation.spoken)),
             presence: CallerPresence::default(),
         };
-        let Some(screen) = self.guard_of(&call) else { return Ok(request) };
-        let call = self.guard_call(screen, call).await?;
-        as_cleared(&mut request.talk, &call);
+        let Some(checker) = self.find_checker(&call) else { return Ok(request) };
+        let call = self.check_call(checker, call).await?;
+        apply_redaction(&mut request.conversation, &call);
         request.parts = call.parts;
         Ok(request)
     }
 
-    /// Looks through work before it is written down who shall do it: what it says, and what is sent along. What is to be
-    /// replaced in its description is replaced.
-    pub(crate) async fn guard_work(
+    /// Checks work before the decision about its agent is stored: its description, which is redacted, and the parts.
+    pub(crate) async fn check_work(
         &self,
         caller: &Caller,
         target: &Target,
         work: &mut Work,
         parts: &[Part],
     ) -> Result<(), Failure> {
-        let Some(guarding) = self.inner().guarding.load() else { return Ok(()) };
-        let Some(screen) = self.screen(&guarding, target) else { return Ok(()) };
+        let Some(set) = self.active.load() else { return Ok(()) };
+        let Some(checker) = self.checker(&set, target) else { return Ok(()) };
         let mut said = parts.to_vec();
         let mut report = GuardrailReport::default();
         let mut slots = vec![TextField::Words(&mut work.description), TextField::Words(&mut work.work_type)];
         slots.extend(work.required_skills.iter_mut().map(TextField::Words));
         slots.push(TextField::Parts { parts: &mut said, is_whole: true });
-        screen.look(slots, ClassifierScope::All, &mut report).await;
-        if report.verdict() < FindingVerdict::Block {
-            // What else there is to tell is told with the call.
+        checker.look(slots, ClassifierScope::All, &mut report).await;
+        if report.verdict() < Verdict::Block {
+            // Warnings are reported with the call.
             return Ok(());
         }
         let failure = report.failure(GuardDirection::Input);
@@ -129,83 +124,72 @@ impl Engine {
             spoken: None,
             presence: CallerPresence::default(),
         };
-        let journal = &self.inner().journal;
-        report.tell(journal, verb_of(&call, Json::null()), GuardDirection::Input).await;
-        let (mut announcement, pre) =
-            journal.announce(verb_of(&call, withheld()), None, Err(&failure.message));
-        journal.close(&mut announcement, Some(pre), &failure).await;
+        let journal = &self.journal;
+        report.tell(journal, audit_verb(&call, Json::null()), GuardDirection::Input).await;
+        let (mut span, pre) = journal.announce(audit_verb(&call, withheld()), None, Err(&failure.message));
+        journal.close(&mut span, Some(pre), &failure).await;
         Err(failure)
     }
 
-    /// Whether what is wanted may be told to another registry: there it is in somebody else's hands.
-    pub(crate) fn may_tell_elsewhere(&self, caller: &Caller, work: &Work) -> bool {
-        let Some(guarding) = self.inner().guarding.load() else { return true };
-        let called = CalledSkill { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
-        let Some(guards) = guarding.guards(&called) else { return true };
+    /// True if guardrails allow to send the type and the skills of the work to another registry.
+    pub(crate) fn may_share(&self, caller: &Caller, work: &Work) -> bool {
+        let Some(set) = self.active.load() else { return true };
+        let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
+        let Some(guards) = set.guards(&called) else { return true };
         let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
         let names: Vec<Part> = names.map(Part::text).collect();
-        guards.check_fields(&names, Aim::Input).verdict() < FindingVerdict::Redact
+        guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
     }
 
-    /// What may be kept of what a call is going to say, before the call itself is looked through: nothing, if it would not go on
-    /// as it is. Where nobody is named yet, all guardrails there are count.
-    pub fn keepable(&self, target: Option<&Target>, said: Json) -> Json {
-        let Some(guarding) = self.inner().guarding.load() else { return said };
+    /// Returns the part of a call's arguments that may be stored before the call itself is checked: nothing, if a guardrail would stop or
+    /// change it. Without a target all guardrails are applied.
+    pub fn storable_args(&self, target: Option<&Target>, said: Json) -> Json {
+        let Some(set) = self.active.load() else { return said };
         let guards = match target {
-            Some(target) => guarding.of(self.registry().version(), target),
-            None => guarding.all(),
+            Some(target) => set.guards_of(self.registry.version(), target),
+            None => set.all(),
         };
         let Some(guards) = guards else { return said };
         let may_be_stopped = guards.classifiers(Aim::Input).any(|asked| asked.action >= Strictness::Redact)
-            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= FindingVerdict::Redact;
+            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= Verdict::Redact;
         if may_be_stopped { withheld() } else { said }
     }
 
-    fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
-        let guards = guarding.of(self.registry().version(), target)?;
-        guards.has_checks(Aim::Input).then(|| GuardrailChecker {
-            guarding: Arc::clone(guarding),
+    fn checker(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+        let guards = set.guards_of(self.registry.version(), target)?;
+        guards.look_at(Aim::Input).then(|| GuardrailChecker {
+            set: Arc::clone(set),
             guards,
             target: Aim::Input,
         })
     }
-
-    /// Whether policy would let it go, now or once somebody has approved it.
-    fn may_be_permitted(&self, call: &Call) -> bool {
-        let inner = self.inner();
-        let row = inner.caller_agent(&call.caller);
-        let question = AuthorizationRequest::for_target(&call.caller, Action::Invoke, &call.target)
-            .with_caller_agent(row.as_deref());
-        let decision = inner.policies.load().decide(&question);
-        decision.allowed || !decision.approvers.is_empty()
-    }
 }
 
-/// What a conversation says, as far as it may be kept.
-pub(crate) fn as_cleared(talk: &mut Option<Box<Talk>>, call: &Call) {
-    if let (Some(talk), Some(spoken)) = (talk, &call.spoken)
-        && !Arc::ptr_eq(&talk.spoken, spoken)
+/// Replaces the message of a conversation with the redacted one of its call.
+pub(crate) fn apply_redaction(conversation: &mut Option<Box<ConversationMessage>>, call: &Call) {
+    if let (Some(conversation), Some(spoken)) = (conversation, &call.spoken)
+        && !Arc::ptr_eq(&conversation.spoken, spoken)
     {
-        talk.spoken = Arc::clone(spoken);
+        conversation.spoken = Arc::clone(spoken);
     }
 }
 
 async fn look(
-    screen: &GuardrailChecker,
+    checker: &GuardrailChecker,
     call: &mut Call,
     ask: ClassifierScope,
     report: &mut GuardrailReport,
 ) {
     let mut parts = call.parts.clone();
-    // What is said to us as a message is the same once more, with what stands beside it.
+    // The original message holds the parts once more, beside its metadata.
     let mut spoken = call.spoken.as_deref().cloned();
     let is_same = spoken.as_ref().is_some_and(|spoken: &Spoken| spoken.message.parts == parts);
     let mut slots = vec![TextField::Parts { parts: &mut parts, is_whole: true }];
     if let Some(spoken) = &mut spoken {
         slots.extend(text_fields::of_spoken(spoken, !is_same));
     }
-    screen.look(slots, ask, report).await;
-    if report.verdict() != FindingVerdict::Redact {
+    checker.look(slots, ask, report).await;
+    if report.verdict() != Verdict::Redact {
         return;
     }
     if let Some(mut spoken) = spoken {
@@ -217,7 +201,7 @@ async fn look(
     call.parts = parts;
 }
 
-/// What stands in place of arguments that must not be on record.
+/// Placeholder of arguments that must not be recorded.
 fn withheld() -> Json {
     Json::of(&json!({ "withheld": "a guardrail found something in it" }))
 }

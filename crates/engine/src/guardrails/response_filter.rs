@@ -1,8 +1,8 @@
-//! What comes back, looked through before anybody hears of it.
+//! Check of responses, before they are recorded or published.
 //!
-//! While something may be blocked or replaced, the pieces of an artifact are held back until it is complete, or the task ends or waits;
-//! else they go on at once, and are looked through at the end. Words about how work goes on are looked through one by one. What
-//! was found in a stretch of a task's life is put on record once.
+//! While anything may be blocked or redacted, the chunks of an artifact are held back until it is complete, or the task ends or waits;
+//! otherwise they pass at once, and are checked at the end. Progress messages are checked one by one. The findings of a run are
+//! recorded once.
 
 use std::collections::VecDeque;
 
@@ -27,29 +27,29 @@ use super::{
 };
 use crate::journal::TaskJournal;
 
-/// What a task tells, or why it could not be asked.
+/// Event of a task, or the failure to ask for it.
 type EventResult = Result<Event, Failure>;
 
-/// Looks through what comes back.
+/// Filter of a response.
 pub(super) struct ResponseFilter {
-    /// None where only a warning is to be passed on.
+    /// None if only a warning is passed on.
     screen: Option<GuardrailChecker>,
-    /// What is warned of, so far.
+    /// Warnings so far.
     notice: Option<Notice>,
     journal: TaskJournal,
     verb: Verb,
     report: GuardrailReport,
     held: ArtifactBuffer,
-    /// Whether more came than is remembered.
+    /// Set when more was received than is kept.
     is_full: bool,
     has_artifact: bool,
-    /// What the far side said about the task.
+    /// Failure or message that the backend sent about the task.
     metadata: Option<Json>,
     ready: VecDeque<EventResult>,
     is_over: bool,
 }
 
-/// It does not go on.
+/// The response is blocked.
 struct TaskBlocked;
 
 // === impl Watch ===
@@ -76,7 +76,7 @@ impl ResponseFilter {
         }
     }
 
-    /// What may be heard of these events.
+    /// Filters a stream of events.
     pub(super) fn over(self, events: BoxStream<'static, EventResult>) -> BoxStream<'static, EventResult> {
         let next = |(mut watch, mut events): (Self, BoxStream<'static, EventResult>)| async move {
             loop {
@@ -144,7 +144,7 @@ impl ResponseFilter {
             self.ready.push_back(Ok(event));
             return Ok(());
         };
-        let (holds, most) = (screen.guards.needs_hold(screen.target), screen.guarding.setting.hold_bytes);
+        let (holds, most) = (screen.guards.needs_hold(screen.target), screen.set.setting.hold_bytes);
         if !holds {
             self.ready.push_back(Ok(event.clone()));
             if !self.is_full {
@@ -167,7 +167,7 @@ impl ResponseFilter {
         }
     }
 
-    /// Looks through everything that is held.
+    /// Checks everything that is held.
     async fn release_all(&mut self) -> Result<(), TaskBlocked> {
         while let Some(pieces) = self.held.first() {
             self.release(pieces).await?;
@@ -175,7 +175,7 @@ impl ResponseFilter {
         Ok(())
     }
 
-    /// Looks through an artifact, and tells of it if it was held back.
+    /// Checks an artifact, and passes it on if it was held back.
     async fn release(&mut self, mut pieces: BufferedArtifact) -> Result<(), TaskBlocked> {
         let Some(screen) = self.screen.clone() else { return Ok(()) };
         for event in pieces.events_mut() {
@@ -185,7 +185,7 @@ impl ResponseFilter {
         let mut parts = whole.clone();
         self.look(vec![TextField::Parts { parts: &mut parts, is_whole: true }], ClassifierScope::All).await?;
         if !screen.guards.needs_hold(screen.target) {
-            // It was told as it came.
+            // It was passed on when it came.
             return Ok(());
         }
         if parts == whole {
@@ -202,7 +202,7 @@ impl ResponseFilter {
         if self.report.verdict() == FindingVerdict::Block { Err(TaskBlocked) } else { Ok(()) }
     }
 
-    /// Trouble in asking says nothing about the task, but may say something all the same.
+    /// Checks a failure to ask: it says nothing about the task, but its text may contain anything.
     async fn trouble(&mut self, failure: Failure) -> Result<(), TaskBlocked> {
         let kind = failure.kind;
         let mut event = Event::failed(failure);
@@ -216,7 +216,7 @@ impl ResponseFilter {
         Ok(())
     }
 
-    /// Puts on record what was found, and remembers what is warned of.
+    /// Records the findings, and keeps the warnings.
     async fn conclude(&mut self) {
         let report = std::mem::take(&mut self.report);
         report.tell(&self.journal, self.verb.clone(), GuardDirection::Output).await;
@@ -225,7 +225,7 @@ impl ResponseFilter {
         }
     }
 
-    /// Says at the end of a stretch what is warned of: beside it, and with the task.
+    /// Adds the warnings to the last event of a run.
     fn warn(&mut self, event: &mut Event) {
         let Some(notice) = &self.notice else { return };
         let metadata = Some(notice.put(self.metadata.as_ref()));
@@ -245,7 +245,7 @@ impl ResponseFilter {
         }
     }
 
-    /// Ends the task in place of what it said.
+    /// Ends the task in place of its response.
     async fn block(&mut self) {
         let report = std::mem::take(&mut self.report);
         self.held = ArtifactBuffer::default();
@@ -255,7 +255,7 @@ impl ResponseFilter {
     }
 }
 
-/// Whether a stretch of a task's life ends with it.
+/// True if a run ends with this event.
 const fn ends(event: &Event) -> bool {
     match event {
         Event::Asked { .. }
@@ -270,7 +270,7 @@ const fn ends(event: &Event) -> bool {
     }
 }
 
-/// More came than can be held back.
+/// Failure of a response that is larger than can be held back.
 fn too_large() -> ContentFinding {
     ContentFinding {
         check: "hold",

@@ -1,4 +1,4 @@
-//! Where words are in what is said and told.
+//! Text fields of messages and events.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use rialto_model::{
     message::{Artifact, Content, Message, Part},
 };
 
-/// A place with words in it.
+/// A field that contains text.
 pub(super) enum TextField<'a> {
-    /// The content itself. `is_whole` says whether it is all that is said: only then its length and its shape count.
+    /// The content. `is_whole` is true if it is the whole message: only then its length and its schema are checked.
     Parts {
         parts: &'a mut Vec<Part>,
         is_whole: bool,
@@ -24,7 +24,7 @@ pub(super) enum TextField<'a> {
 // === impl Slot ===
 
 impl TextField<'_> {
-    /// What is in it, as parts.
+    /// The text as parts.
     pub(super) fn parts(&self) -> Cow<'_, [Part]> {
         match self {
             Self::Parts { parts, .. } => Cow::Borrowed(parts),
@@ -42,7 +42,7 @@ impl TextField<'_> {
         matches!(self, Self::Parts { .. })
     }
 
-    /// Puts the same back without what was found.
+    /// Replaces the text with the redacted one.
     pub(super) fn put(&mut self, mut left: Vec<Part>) {
         match self {
             Self::Parts { parts, .. } => **parts = left,
@@ -65,7 +65,7 @@ impl TextField<'_> {
     }
 }
 
-/// What was said, beside the parts that are the call's own.
+/// Text fields of a message, beside the parts of the call.
 pub(super) fn of_spoken(spoken: &mut Spoken, with_parts: bool) -> Vec<TextField<'_>> {
     let mut slots = Vec::new();
     of_message(&mut spoken.message, false, &mut slots);
@@ -76,7 +76,7 @@ pub(super) fn of_spoken(spoken: &mut Spoken, with_parts: bool) -> Vec<TextField<
     slots
 }
 
-/// What is told of a task; of an artifact, everything but its content. `is_answer` says whether closing words are all there is.
+/// Text fields of an event; of an artifact, all but its content. `is_answer` is true if the last message is the whole response.
 pub(super) fn of_event(event: &mut Event, is_answer: bool) -> Vec<TextField<'_>> {
     let mut slots = Vec::new();
     match event {

@@ -26,7 +26,7 @@ const HEAD_BYTES: usize = 512;
 /// Writes that must not overtake one another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum QueueKey {
-    /// Those of one task.
+    /// Writes of one task.
     Task(TaskId),
     /// Audit records without a task.
     Audit,
@@ -49,7 +49,7 @@ pub(super) type WriteReport = oneshot::Sender<Result<Vec<Event>, StoreError>>;
 pub(super) struct HeldEntry {
     pub(super) entry: Entry,
     pub(super) is_spilled: AtomicBool,
-    /// How often it failed while others were written.
+    /// Number of failures while others were written.
     pub(super) refusals: AtomicU32,
     done: Mutex<Option<WriteReport>>,
     bytes: usize,
@@ -66,7 +66,7 @@ pub(super) struct HeldAudit {
 #[derive(Default)]
 pub(super) struct Queue {
     groups: FastMap<QueueKey, ReadyGroup>,
-    /// Those that nobody writes just now, the next first.
+    /// Keys that are not being written, the next first.
     order: VecDeque<QueueKey>,
     bytes: usize,
     audit_bytes: usize,
@@ -153,7 +153,7 @@ impl Queue {
         self.writes
     }
 
-    /// Whether writes wait for the store. Tasks that are only looked for do not count.
+    /// True if writes wait for the store. Unsent starts do not count.
     pub(super) const fn is_away(&self) -> bool {
         self.away_since.is_some()
     }
@@ -163,7 +163,7 @@ impl Queue {
         if self.writes > 0 || self.audit_bytes > 0 { None } else { self.away_since.take() }
     }
 
-    /// Adds a write behind the others of its key. Answers whether nobody works on the queue yet.
+    /// Adds a write after the others of its key. Returns true if no worker runs yet.
     pub(super) fn push(&mut self, key: QueueKey, item: HeldItem) -> bool {
         self.count(&item, true);
         if !matches!(item, HeldItem::Unsent(_)) {
@@ -178,7 +178,7 @@ impl Queue {
         !std::mem::replace(&mut self.is_draining, true)
     }
 
-    /// Takes the next keys to write, at most so many. Each is nobody else's until [`Queue::release`].
+    /// Takes the next keys to write, up to a maximum. Each is reserved until [`Queue::release`].
     pub(super) fn take(&mut self, max: usize, now: Instant) -> Vec<QueueKey> {
         let mut taken = Vec::new();
         for _ in 0..self.order.len() {
@@ -221,7 +221,7 @@ impl Queue {
         self.order.iter().filter_map(|key| self.groups.get(key)?.front()?.due_at()).min()
     }
 
-    /// Stops when nothing waits, and says whether it does.
+    /// Stops if nothing waits; returns true then.
     pub(super) fn finish(&mut self) -> bool {
         if self.is_empty() {
             self.stop_draining();

@@ -175,7 +175,7 @@ impl AbandonedFile {
         })
     }
 
-    /// Removes it: what was in it is in the store.
+    /// Removes the file: its contents are in the store.
     pub(super) fn remove(self) {
         if let Err(error) = fs::remove_file(&self.path)
             && error.kind() != io::ErrorKind::NotFound
@@ -204,7 +204,7 @@ pub(super) fn encode(entry: &Entry) -> Vec<u8> {
     record
 }
 
-/// The first record without its length, and what stands behind it; none when it is not whole.
+/// The first record without its length, and the rest; none if it is incomplete.
 fn next_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;

@@ -17,7 +17,7 @@ use rialto_model::{
 };
 use tokio::time::Instant;
 
-/// Pauses between the looks for a task that is not there: a commit that was under way may still arrive.
+/// Pauses between polls for a task that is not there: a commit in progress may still arrive.
 const PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
@@ -62,12 +62,12 @@ impl Unsent {
         }
     }
 
-    /// When to look for it; none is at once.
+    /// Time of the next poll; none is at once.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.looks.lock().due_at
     }
 
-    /// Ends the task if it is there. Answers what was recorded, or none while it has to be looked for again.
+    /// Ends the task if it is there. Returns the recorded events, or none while another poll is needed.
     pub(super) async fn settle(
         &self,
         store: &dyn Store,
@@ -103,13 +103,13 @@ impl Unsent {
             Entry { head: task.head, expected: self.version, events: vec![last], at, audit: audit.clone() };
         match store.append(entry).await {
             Ok(()) => Ok(Some(audit)),
-            // Somebody else has the task: what is there counts.
+            // Another process has the task: its events count.
             Err(StoreError::Conflict) => Ok(Some(Vec::new())),
             Err(error) => Err(error),
         }
     }
 
-    /// Counts a look that found nothing, and says whether it was the last.
+    /// Counts a poll that found nothing; returns true if it was the last.
     fn is_given_up(&self) -> bool {
         let mut looks = self.looks.lock();
         looks.count += 1;

@@ -1,4 +1,4 @@
-//! Worker that writes what is held, with backoff while the store is not available.
+//! Worker that writes held events, with backoff while the store is not available.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -43,7 +43,7 @@ struct TurnEnd {
     failed: Option<HeldItem>,
 }
 
-/// What the store says about events that were held.
+/// Outcome of writing held events.
 enum WriteOutcome {
     /// They are in the store.
     Recorded,
@@ -103,7 +103,7 @@ pub(super) async fn flush(shared: &Arc<HeldQueueState>) {
     }
 }
 
-/// Records what processes held that are gone.
+/// Records the events that gone processes held.
 pub(super) async fn recover(shared: &Arc<HeldQueueState>) -> Result<(), StoreError> {
     for file in shared.spill.find_abandoned().await {
         let mut recorded = 0_usize;
@@ -122,7 +122,7 @@ pub(super) async fn recover(shared: &Arc<HeldQueueState>) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Writes what waits under one key, up to the first write that the store is not available for.
+/// Writes the events of one key, up to the first write for which the store is not available.
 async fn turn(shared: &Arc<HeldQueueState>, key: QueueKey) -> TurnEnd {
     let mut written = 0;
     let max = if key == QueueKey::Audit { AUDIT_BATCH } else { 1 };
@@ -137,7 +137,7 @@ async fn turn(shared: &Arc<HeldQueueState>, key: QueueKey) -> TurnEnd {
                     shared.publish(published);
                     Ok(())
                 }
-                // It is looked for again later.
+                // It is polled for again later.
                 Ok(None) => break None,
                 Err(error) => Err(error),
             },
@@ -163,7 +163,7 @@ async fn write_entry(shared: &Arc<HeldQueueState>, held: &HeldEntry) -> Result<(
     Ok(())
 }
 
-/// Writes events to their task and publishes them. An error says that the store is not available.
+/// Writes events to their task and publishes them. An error means that the store is not available.
 async fn record(shared: &HeldQueueState, entry: &Entry) -> Result<WriteOutcome, StoreError> {
     match in_time("append", shared.store.append(entry.clone())).await {
         Ok(()) => {}
@@ -171,15 +171,15 @@ async fn record(shared: &HeldQueueState, entry: &Entry) -> Result<WriteOutcome, 
         Err(error @ StoreError::Unavailable(_)) => return Err(error),
         Err(error) => return Ok(WriteOutcome::Refused(error)),
     }
-    if shared.listeners.are_there() {
+    if shared.listeners.has_any() {
         let events = Some(entry.events.clone());
-        shared.listeners.tell(&entry.head.id, entry.expected, entry.at, events);
+        shared.listeners.publish(&entry.head.id, entry.expected, entry.at, events);
     }
     shared.publish(entry.audit.clone());
     Ok(WriteOutcome::Recorded)
 }
 
-/// Whether the store has exactly these events at their place: an attempt was done though nobody heard of it.
+/// True if the store has exactly these events at their place: an attempt succeeded without an acknowledgement.
 async fn is_written(store: &dyn Store, entry: &Entry) -> Result<bool, StoreError> {
     if entry.events.is_empty() {
         return Ok(false);
@@ -192,7 +192,7 @@ async fn is_written(store: &dyn Store, entry: &Entry) -> Result<bool, StoreError
     Ok(found.len() >= entry.events.len() && entry.events.iter().zip(places.zip(&found)).all(is_same))
 }
 
-/// Whether two events say the same, however the store has written their JSON.
+/// True if two events are equal, however the store has written their JSON.
 fn is_same_event(one: &Event, other: &Event) -> bool {
     let value = |event: &Event| serde_json::to_value(event).ok();
     one == other || value(one).is_some_and(|one| Some(one) == value(other))
@@ -262,7 +262,7 @@ async fn spill_entries(shared: &Arc<HeldQueueState>) -> bool {
     is_kept
 }
 
-/// Ends the work if nothing is held, and says whether it does.
+/// Ends the worker if nothing is held; returns true then.
 fn finish(shared: &HeldQueueState) -> bool {
     let mut queue = shared.queue.lock();
     let is_over = queue.finish();
@@ -272,12 +272,12 @@ fn finish(shared: &HeldQueueState) -> bool {
     is_over
 }
 
-/// Removes the file when the store has taken all writes, and says so.
+/// Removes the file when the store has taken all writes, and logs that.
 async fn note_return(shared: &Arc<HeldQueueState>, written: &mut usize) {
     let Some(since) = shared.queue.lock().note_return() else { return };
     shared.spill.clear().await;
     for held in shared.queue.lock().entries() {
-        // What came meanwhile is to be written to a new file.
+        // Writes that came meanwhile go to a new file.
         held.is_spilled.store(false, Ordering::Relaxed);
     }
     let count = std::mem::take(written);

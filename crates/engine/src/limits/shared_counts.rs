@@ -54,7 +54,7 @@ impl CallLimits {
         taken
     }
 
-    /// Goes by these totals from now on, and by what was counted here meanwhile.
+    /// Applies the totals of the store, plus the calls that were counted here meanwhile.
     pub(crate) fn apply_totals(&self, taken: &TakenCounts, totals: &[u64]) {
         for ((place, count), total) in taken.iter().zip(totals) {
             self.change_count(place, count, |used, unsent| *used = total.saturating_add(*unsent));

@@ -18,16 +18,16 @@ use crate::{
     relayed_call::{RelayedItem, RelayedWork},
 };
 
-/// Wait between two looks for calls, while any program is placed.
+/// Interval of polls for calls, while any program is placed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The same while none is.
+/// Interval of polls for calls, while no program is placed.
 const IDLE_POLL: Duration = Duration::from_secs(1);
 
 /// Events that are written at once.
 const MAX_BATCH_EVENTS: usize = 32;
 
-/// Time between two looks at whether the call is still wanted.
+/// Interval of checks if the call is still wanted.
 const CALL_CHECK: Duration = Duration::from_millis(250);
 
 /// Wait before a write that failed is tried again, and the time after which it is not any more.
@@ -39,14 +39,14 @@ type Items = BoxStream<'static, RelayedItem>;
 // === impl PlacedPeer ===
 
 impl PlacedPeer {
-    /// Executes calls that other nodes took, until it is told to stop.
+    /// Executes calls of other nodes, until `stop` is cancelled.
     pub async fn serve(self, stop: CancellationToken) {
         let mut is_failing = false;
         while !stop.is_cancelled() {
             let Ok(engine) = self.engine() else { return };
-            let taken = match engine.runner() {
+            let taken = match engine.lease().runner() {
                 Runner::NOBODY => Ok(Vec::new()),
-                runner => engine.inner().store.take_relayed_calls(runner).await,
+                runner => engine.nodes().store.take_relayed_calls(runner).await,
             };
             if let Err(error) = &taken
                 && !is_failing
@@ -56,7 +56,7 @@ impl PlacedPeer {
             is_failing = taken.is_err();
             for call in taken.unwrap_or_default() {
                 let (peer, engine) = (self.clone(), engine.clone());
-                let tracker = engine.inner().tracker.clone();
+                let tracker = engine.running().tracker().clone();
                 tracker.spawn(async move { peer.execute_relayed(&engine, call).await });
             }
             let is_placed = engine.registry().all().iter().any(|row| row.backing.placement().is_some());
@@ -79,12 +79,14 @@ impl PlacedPeer {
     }
 
     async fn begin(&self, engine: &Engine, call: &RelayedCall) -> Result<Items, Failure> {
-        engine.sync().await?;
+        engine.policies().sync().await?;
         let unreadable = |error| Failure::new(Kind::Internal, format!("the call cannot be read: {error}"));
         let events: BoxStream<'static, Event> = match serde_json::from_str(&call.body).map_err(unreadable)? {
-            RelayedWork::Send(sent) => self.execute_here(engine, sent.into_call(engine)?, call.receiver)?,
+            RelayedWork::Send(sent) => {
+                self.execute_here(engine, sent.into_call(engine.registry())?, call.receiver)?
+            }
             RelayedWork::Cancel(sent) => {
-                let events = self.cancel_here(engine, sent.into_cancel(engine)?).await?;
+                let events = self.cancel_here(engine, sent.into_cancel(engine.registry())?).await?;
                 futures::stream::iter(events).boxed()
             }
         };
@@ -119,7 +121,7 @@ async fn forward(engine: &Engine, call: &RelayedCall, items: Items) {
 async fn write(engine: &Engine, call: &RelayedCall, known: u64, bodies: &[String]) -> bool {
     let begun = Instant::now();
     loop {
-        match engine.inner().store.put_relayed_events(&call.id, known, bodies).await {
+        match engine.nodes().store.put_relayed_events(&call.id, known, bodies).await {
             Ok(is_wanted) => return is_wanted,
             Err(error) if begun.elapsed() < MAX_WRITE_TIME => {
                 tracing::debug!("events of a call of another node could not be written: {error}");
@@ -133,8 +135,8 @@ async fn write(engine: &Engine, call: &RelayedCall, known: u64, bodies: &[String
     }
 }
 
-/// Whether the call is still there, and the node that took it. While that cannot be told it is.
+/// True if the call is still there, and the node that took it. While the store does not answer it counts as there.
 async fn is_wanted(engine: &Engine, call: &RelayedCall, known: u64) -> bool {
-    let is_there = engine.inner().store.put_relayed_events(&call.id, known, &[]).await.unwrap_or(true);
-    is_there && engine.is_at_work(call.sender).await.unwrap_or(true)
+    let is_there = engine.nodes().store.put_relayed_events(&call.id, known, &[]).await.unwrap_or(true);
+    is_there && engine.lease().is_alive(call.sender).await.unwrap_or(true)
 }

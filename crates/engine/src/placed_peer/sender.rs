@@ -17,16 +17,17 @@ use tokio::time::Instant;
 
 use super::{PlacedPeer, lost, place_call};
 use crate::{
-    engine::{Engine, store_failure},
+    engine::Engine,
     placement::ProgramPlace,
     relayed_call::{RelayedItem, RelayedWork, SentCall},
+    store_failure::store_failure,
 };
 
-/// Wait between two looks for events: short at first and after each event, then longer.
+/// Interval of polls for events: short at first and after each event, then longer.
 const SHORTEST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(100);
 
-/// Time between two looks at the lease of the other node.
+/// Interval of checks of the other node's lease.
 const LEASE_CHECK: Duration = Duration::from_millis(500);
 
 /// Events of a call that another node executes. Dropping it cancels the call there.
@@ -106,7 +107,7 @@ impl RelayedStream {
     async fn read_more(&mut self) -> Result<(), Failure> {
         let engine = self.peer.engine()?;
         let Some(id) = self.id.clone() else { return self.put(&engine).await };
-        match engine.inner().store.relay_progress(&id, self.known).await {
+        match engine.nodes().store.relay_progress(&id, self.known).await {
             Ok(Some(RelayProgress { events, .. })) if !events.is_empty() => {
                 self.poll = SHORTEST_POLL;
                 for body in events {
@@ -118,13 +119,13 @@ impl RelayedStream {
             Ok(Some(_)) => {
                 if self.lease_checked_at.elapsed() >= LEASE_CHECK {
                     self.lease_checked_at = Instant::now();
-                    if !engine.is_at_work(self.receiver).await? {
+                    if !engine.lease().is_alive(self.receiver).await? {
                         return self.replace_receiver(&engine, &id).await;
                     }
                 }
             }
             Ok(None) => return Err(lost()),
-            // The store is away. The call goes on meanwhile, and its events are there once the store is back.
+            // The store is not available. The call continues meanwhile, and its events are there once the store is back.
             Err(error) => tracing::debug!("a call at another node could not be followed: {error}"),
         }
         tokio::time::sleep(self.poll).await;
@@ -133,18 +134,18 @@ impl RelayedStream {
     }
 
     async fn put(&mut self, engine: &Engine) -> Result<(), Failure> {
-        let sender = engine.attend().await?;
+        let sender = engine.lease().ensure_registered().await?;
         let body = serde_json::to_string(&self.work).map_err(|error| unreadable(&error))?;
         let (id, receiver) = (fresh(), self.receiver);
         let call = RelayedCall { id: id.clone(), sender, receiver, body, at: engine.now() };
         // It may be there although this failed: it is removed then.
         self.id = Some(id);
-        engine.inner().store.put_relayed_call(&call).await.map_err(store_failure)
+        engine.nodes().store.put_relayed_call(&call).await.map_err(store_failure)
     }
 
     /// Sends the call to another node, if the one that is gone has not taken it.
     async fn replace_receiver(&mut self, engine: &Engine, id: &str) -> Result<(), Failure> {
-        let was_taken = engine.inner().store.remove_relayed_call(id).await.map_err(store_failure)?;
+        let was_taken = engine.nodes().store.remove_relayed_call(id).await.map_err(store_failure)?;
         self.id = None;
         let Some(call) = &self.call else { return Err(lost()) };
         if was_taken != Some(false) {
@@ -178,7 +179,7 @@ impl Drop for RelayedStream {
 
 /// Removes a call. One that stays is removed when it is old, and the other node sees that its sender is gone.
 async fn remove(engine: &Engine, id: &str) {
-    if let Err(error) = engine.inner().store.remove_relayed_call(id).await {
+    if let Err(error) = engine.nodes().store.remove_relayed_call(id).await {
         tracing::warn!("a call at another node could not be removed: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is deployed: MCP servers, functions and workflows, as rows like those of agents.
+//! Deployed MCP servers, functions and workflows, as rows like those of agents.
 
 use std::sync::Arc;
 
@@ -11,38 +11,42 @@ use rialto_model::{
 };
 
 use super::{Registered, Registry, RegistryError};
-use crate::peer::{DiscoveryError, Fetched, Place};
+use crate::peer::{DiscoveryError, DiscoveryRequest, Fetched};
 
 /// Something to be deployed.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// Where it shall belong.
+    /// Org and project.
     pub scope: Scope,
-    /// What it is.
+    /// Kind of backend and its configuration.
     pub backing: Backing,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
-    /// Its own wall clock.
+    /// Call timeout for it.
     pub timeout_ms: Option<u64>,
-    /// How far it is trusted. Without it a known one stays as it is, and a new one is one of ours.
+    /// Trust level. Without it a known row keeps its level, and a new one is `system`.
     pub trust: Option<Trust>,
 }
 
-// === impl Registry ===
+/// Rows of what is deployed in a registry.
+#[derive(Clone, Copy)]
+pub struct Deployments<'a>(pub(super) &'a Registry);
 
-impl Registry {
-    /// Everything that is deployed in a project, in the order it came.
-    pub fn deployed(&self, scope: &Scope) -> Vec<Arc<Agent>> {
-        let live = self.live.load();
+// === impl Deployments ===
+
+impl Deployments<'_> {
+    /// Lists what is deployed in a project, in the order of deployment.
+    pub fn list(self, scope: &Scope) -> Vec<Arc<Agent>> {
+        let live = self.0.live.load();
         let is_meant = |row: &&Arc<Agent>| row.scope == *scope && !row.backing.is_agent();
         let mut rows: Vec<_> = live.all().filter(is_meant).cloned().collect();
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         rows
     }
 
-    /// Asks something what it can do and writes it down. On any failure nothing is stored.
-    pub async fn deploy(&self, wanted: Deployment) -> Result<Registered, RegistryError> {
-        let place = Place {
+    /// Asks a server or function for its tools and stores it. On any failure nothing is stored.
+    pub async fn deploy(self, wanted: Deployment) -> Result<Registered, RegistryError> {
+        let place = DiscoveryRequest {
             scope: wanted.scope.clone(),
             backing: wanted.backing.clone(),
             url: url_of(&wanted),
@@ -51,21 +55,21 @@ impl Registry {
             allow_private: wanted.allow_private,
             etag: None,
             known: None,
-            timeout: self.config.start_timeout(),
+            timeout: self.0.config.start_timeout(),
         };
         if self.row_at(&wanted).is_some_and(|row| row.keep == Keep::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
-        let card = match self.discover(&place).await? {
+        let card = match self.0.discover(&place).await? {
             Fetched::Card { card, .. } => Arc::from(card),
             Fetched::Unchanged => {
                 let reason = "it says that nothing has changed though we know nothing yet".to_owned();
                 return Err(DiscoveryError::Invalid { url: place.url, reason }.into());
             }
         };
-        let _changing = self.changing.lock().await;
-        if !self.is_current() {
-            self.reload().await?;
+        let _changing = self.0.changing.lock().await;
+        if !self.0.is_current() {
+            self.0.reload().await?;
         }
         let known = self.row_at(&wanted);
         if known.as_ref().is_some_and(|row| row.keep == Keep::Configured) {
@@ -73,12 +77,12 @@ impl Registry {
         }
         let row =
             Agent { health: Health::Healthy, ..self.row_of(&wanted, Keep::Stored, card, known.as_deref()) };
-        let agent = self.put(row, known.as_ref().map(|known| known.version)).await?;
+        let agent = self.0.put(row, known.as_ref().map(|known| known.version)).await?;
         Ok(Registered { created: known.is_none(), agent })
     }
 
-    /// The row of a project's workflows, with these as its skills. Nothing is written when it has them already.
-    pub async fn publish_flows(&self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
+    /// Publishes the workflows of a project: its row has these as its skills. An unchanged row is not written.
+    pub async fn publish_flows(self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
         let backing = Backing::Flow(Arc::new(flows));
         let wanted =
             Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None, trust: None };
@@ -88,8 +92,8 @@ impl Registry {
         }
     }
 
-    /// The row of a project's workflows; one without any skills, where there was none.
-    pub async fn flows(&self, scope: &Scope) -> Result<Arc<Agent>, RegistryError> {
+    /// The row of a project's workflows; creates one without skills if there is none.
+    pub async fn ensure_flows(self, scope: &Scope) -> Result<Arc<Agent>, RegistryError> {
         let known = self.find_flows(scope);
         match known {
             Some(row) => Ok(row),
@@ -98,21 +102,21 @@ impl Registry {
     }
 
     /// The row of a project's workflows, if there is one.
-    pub fn find_flows(&self, scope: &Scope) -> Option<Arc<Agent>> {
-        let live = self.live.load();
+    pub fn find_flows(self, scope: &Scope) -> Option<Arc<Agent>> {
+        let live = self.0.live.load();
         live.all().find(|row| row.scope == *scope && matches!(row.backing, Backing::Flow(_))).cloned()
     }
 
     /// Makes the configured rows what the configuration says, without asking anybody. With `is_whole`, those that it does
-    /// not name are removed. Answers the rows that somebody has yet to be asked about.
+    /// not name are removed. Returns the rows that have not been probed yet.
     pub async fn configure(
-        &self,
+        self,
         wanted: &[Deployment],
         is_whole: bool,
     ) -> Result<Vec<Arc<Agent>>, RegistryError> {
-        let _changing = self.changing.lock().await;
-        if !self.is_current() {
-            self.reload().await?;
+        let _changing = self.0.changing.lock().await;
+        if !self.0.is_current() {
+            self.0.reload().await?;
         }
         let mut unasked = Vec::new();
         for wanted in wanted {
@@ -121,16 +125,16 @@ impl Registry {
         if is_whole {
             let is_named =
                 |row: &Agent| wanted.iter().any(|it| it.scope == row.scope && url_of(it) == row.url);
-            let rows = self.all().into_iter().filter(|row| row.keep == Keep::Configured && !is_named(row));
+            let rows = self.0.all().into_iter().filter(|row| row.keep == Keep::Configured && !is_named(row));
             for row in rows {
                 tracing::info!("{} is no longer configured and was removed", row.url);
-                self.forget(&row).await?;
+                self.0.forget(&row).await?;
             }
         }
         Ok(unasked)
     }
 
-    async fn configure_one(&self, wanted: &Deployment) -> Result<Option<Arc<Agent>>, RegistryError> {
+    async fn configure_one(self, wanted: &Deployment) -> Result<Option<Arc<Agent>>, RegistryError> {
         let known = self.row_at(wanted);
         if let Some(known) = known.as_ref().filter(|known| is_as(known, wanted)) {
             let is_unasked = known.card.skills.is_empty();
@@ -145,18 +149,18 @@ impl Registry {
         let is_known = wanted.backing.own_card().is_some();
         let health = if is_known { Health::Healthy } else { Health::Unknown };
         let row = Agent { health, ..self.row_of(wanted, Keep::Configured, card, known.as_deref()) };
-        let row = self.put(row, known.map(|known| known.version)).await?;
+        let row = self.0.put(row, known.map(|known| known.version)).await?;
         Ok((!is_known).then_some(row))
     }
 
-    fn row_at(&self, wanted: &Deployment) -> Option<Arc<Agent>> {
-        let (live, url) = (self.live.load(), url_of(wanted));
+    fn row_at(self, wanted: &Deployment) -> Option<Arc<Agent>> {
+        let (live, url) = (self.0.live.load(), url_of(wanted));
         live.all().find(|row| row.scope == wanted.scope && row.url == url).cloned()
     }
 
-    fn row_of(&self, wanted: &Deployment, keep: Keep, card: Arc<Card>, known: Option<&Agent>) -> Agent {
-        let now = self.clock.now();
-        let live = self.live.load();
+    fn row_of(self, wanted: &Deployment, keep: Keep, card: Arc<Card>, known: Option<&Agent>) -> Agent {
+        let now = self.0.clock.now();
+        let live = self.0.live.load();
         let is_taken = |slug: &str| live.all().any(|row| row.scope == wanted.scope && row.slug == slug);
         let fresh_slug = || name::unused(wanted.backing.name().unwrap_or_default(), is_taken);
         let id = known.map_or_else(AgentId::fresh, |known| known.id.clone());

@@ -1,4 +1,4 @@
-//! Why the registry did not do as it was told.
+//! Errors of registry operations.
 
 use rialto_model::{
     failure::{Failure, Kind},
@@ -7,7 +7,7 @@ use rialto_model::{
 
 use crate::{address::AddressError, peer::DiscoveryError};
 
-/// Why the registry did not do as it was told.
+/// Errors of registry operations.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// That is not an agent's address.
@@ -27,7 +27,7 @@ pub enum RegistryError {
         "{0} stands in the configuration; change or remove it there (`[[mcp_servers]]`, `[[functions]]`)"
     )]
     Configured(String),
-    /// It could not be written down.
+    /// It could not be stored.
     #[error("the registry could not be read or written")]
     Store(#[from] StoreError),
 }

@@ -1,6 +1,6 @@
-//! Which changes of an external agent's card take effect at once, and which wait for a person.
+//! Holding of card changes: some changes of an external agent's card take effect at once, others wait for a person.
 //!
-//! What a card says is read by models, so an agent that nobody vouches for must not rewrite it behind everybody's back. A probe that finds
+//! Models read the text of cards, so an external agent must not rewrite its card without notice. A probe that finds
 //! a changed description or schema, a new skill or a new address leaves the card in force as it is and keeps the new one beside
 //! it; `rialto agents refresh` takes it. What only takes something away is done at once.
 
@@ -31,7 +31,7 @@ pub(super) fn card_in_force(current: &Arc<Card>, new: &Card) -> Option<Arc<Card>
     Some(Arc::new(card))
 }
 
-/// Whether the new card says or offers something that the current one does not.
+/// True if the new card says or offers something that the current one does not.
 fn widens(current: &Card, new: &Card) -> bool {
     let has_new_address = new.interfaces.iter().any(|interface| !current.interfaces.contains(interface));
     let says_more = |skill: &Arc<Skill>| {
@@ -43,7 +43,7 @@ fn widens(current: &Card, new: &Card) -> bool {
         || new.skills.iter().any(says_more)
 }
 
-/// Whether models and policies are told the same of both.
+/// True if models and policies see no difference between both.
 fn says_the_same(known: &Skill, skill: &Skill) -> bool {
     known.name == skill.name
         && known.description == skill.description

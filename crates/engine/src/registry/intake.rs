@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::check_bounds;
 
-/// Members of a card that are not texts: addresses, and what is signed.
+/// Members of a card that are not texts: addresses and signatures.
 const NOT_TEXTS: [&str; 9] = [
     "id",
     "url",
@@ -38,7 +38,7 @@ const SCHEMA_TEXTS: [&str; 8] = [
     "markdownDescription",
     "deprecationMessage",
 ];
-/// At most so many warnings are kept with a card.
+/// Maximum number of warnings that are kept with a card.
 const MAX_WARNINGS: usize = 20;
 
 /// Warnings about one card.
@@ -65,7 +65,7 @@ pub(super) fn clean_card(mut card: Card) -> Card {
         clean_raw(members, &mut warnings);
     }
     if warnings.is_empty() {
-        // Nobody but us says what we warn of.
+        // Only this server writes warnings.
         if card.raw.get().contains(WARNINGS) {
             card.raw = Json::of(&raw);
         }

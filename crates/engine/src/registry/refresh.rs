@@ -1,4 +1,4 @@
-//! What agents say when they are asked: cards that are fetched again, and probes.
+//! Refreshes of cards, and probes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use rialto_model::{
 use super::{Registry, RegistryError, hold::card_in_force, intake::clean_card, register::BY_HAND};
 use crate::{
     diff::CardDiff,
-    peer::{DiscoveryError, Fetched, Place},
+    peer::{DiscoveryError, DiscoveryRequest, Fetched},
 };
 
 /// A valid card that takes longer than this makes an agent `degraded`.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Who wants a card fetched again.
+/// Trigger of a refresh.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefreshTrigger {
     /// A person, who takes what is found.
@@ -25,7 +25,7 @@ enum RefreshTrigger {
     Probe,
 }
 
-/// What became of a refresh.
+/// Result of a refresh.
 #[derive(Clone, Debug)]
 pub enum Refreshed {
     /// The card is as it was.
@@ -74,7 +74,7 @@ impl Registry {
     pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
         let is_by_hand = agent.card_path.as_ref().is_some_and(|path| path.starts_with(BY_HAND));
         if agent.backing.own_card().is_some() || is_by_hand {
-            // Nobody can be asked how it is without calling it.
+            // It cannot be probed without a call.
             return Ok(agent.health);
         }
         let place = self.place_of(agent);
@@ -96,7 +96,7 @@ impl Registry {
             Ok(fetched) if is_new => {
                 drop(self.take_card(agent, fetched, elapsed, RefreshTrigger::Probe).await?);
             }
-            // Nothing to write down beside the probe: most probes end here.
+            // Nothing to store beside the probe: most probes end here.
             _ if agent.health == health && agent.last_error == error => {}
             _ => {
                 self.update(agent, |row| {
@@ -110,7 +110,7 @@ impl Registry {
     }
 
     /// Fetches a card, and cleans it: nothing that others wrote gets into the registry another way.
-    pub(super) async fn discover(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+    pub(super) async fn discover(&self, place: &DiscoveryRequest) -> Result<Fetched, DiscoveryError> {
         let fetched = self.discovery.fetch(place).await?;
         let Fetched::Card { card, path, etag, signature } = fetched else { return Ok(fetched) };
         if place.known.as_ref().is_some_and(|known| known.raw == card.raw) {
@@ -123,16 +123,16 @@ impl Registry {
         Ok(Fetched::Card { card: Box::new(card), path, etag, signature })
     }
 
-    async fn fetch(&self, place: &Place) -> (Result<Fetched, DiscoveryError>, Duration) {
+    async fn fetch(&self, place: &DiscoveryRequest) -> (Result<Fetched, DiscoveryError>, Duration) {
         let begun = tokio::time::Instant::now();
         let fetched = self.discover(place).await;
         (fetched, begun.elapsed())
     }
 
-    fn place_of(&self, agent: &Agent) -> Place {
+    fn place_of(&self, agent: &Agent) -> DiscoveryRequest {
         // While a changed card waits, ask for the whole card: the validator belongs to the one in use.
         let etag = if agent.pending.is_none() { agent.etag.clone() } else { None };
-        Place {
+        DiscoveryRequest {
             scope: agent.scope.clone(),
             backing: agent.backing.clone(),
             url: agent.url.clone(),

@@ -1,4 +1,4 @@
-//! How an agent comes into the registry: by its address, or with a card that somebody has at hand.
+//! Registration of agents: by address, or with a given card.
 
 use std::sync::Arc;
 
@@ -15,39 +15,39 @@ use rialto_model::{
 use super::{Registry, RegistryError, intake::clean_card};
 use crate::{
     address,
-    peer::{DiscoveryError, Fetched, Place},
+    peer::{DiscoveryError, DiscoveryRequest, Fetched},
 };
 
-/// How the path of a card begins that was not fetched from its agent.
+/// Prefix of the path of a card that was not fetched from its agent.
 pub(super) const BY_HAND: &str = "by hand: ";
 
-/// An agent somebody wants registered.
+/// Request to register an agent.
 #[derive(Clone, Debug)]
 pub struct Registration {
-    /// Where it shall belong.
+    /// Org and project.
     pub scope: Scope,
     /// Its base URL, in any spelling.
     pub url: String,
-    /// How far it is trusted; none leaves a known agent's trust as it is, and makes a new one external.
+    /// Trust level; none keeps the level of a known agent, and makes a new one external.
     pub trust: Option<Trust>,
-    /// Where its row is kept.
+    /// Storage of its row.
     pub keep: Keep,
-    /// Where its token comes from.
+    /// Credential for the agent.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
-    /// Where below the base URL its card is, when not at a well-known place.
+    /// Path of its card below the base URL, if it is not a well-known one.
     pub card_path: Option<String>,
-    /// Its own wall clock.
+    /// Call timeout for it.
     pub timeout_ms: Option<u64>,
 }
 
-/// What became of a registration.
+/// Result of a registration.
 #[derive(Clone, Debug)]
 pub struct Registered {
     /// The row.
     pub agent: Arc<Agent>,
-    /// Whether it is new.
+    /// True if it is new.
     pub created: bool,
 }
 
@@ -96,7 +96,7 @@ impl Registry {
         registered
     }
 
-    /// Fetches an agent's card and tells what its row would be. Nothing is stored.
+    /// Fetches an agent's card and returns the row it would get. Nothing is stored.
     pub async fn preview(&self, wanted: Registration) -> Result<Agent, RegistryError> {
         let (url, fetched) = self.look_up(&wanted).await?;
         self.created(url, &wanted, fetched)
@@ -104,7 +104,7 @@ impl Registry {
 
     async fn look_up(&self, wanted: &Registration) -> Result<(String, Fetched), RegistryError> {
         let url = address::normalize(&wanted.url)?;
-        let place = Place {
+        let place = DiscoveryRequest {
             scope: wanted.scope.clone(),
             backing: Backing::A2a,
             url: url.clone(),
@@ -118,7 +118,7 @@ impl Registry {
         Ok((url, self.discover(&place).await?))
     }
 
-    /// Writes an agent down whose card somebody has at hand. The card says where the agent is; nobody is asked for another one.
+    /// Registers an agent with a given card. The card has the agent's address; no other card is fetched.
     pub async fn register_card(&self, wanted: Registration, card: Card) -> Result<Registered, RegistryError> {
         let place = card.interfaces.first().map_or(wanted.url.as_str(), |interface| interface.url.as_str());
         let url = address::normalize(place)?;

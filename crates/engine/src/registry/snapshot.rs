@@ -15,7 +15,7 @@ use rialto_model::{
     maps::FastMap,
 };
 
-/// So many rows lie in one piece.
+/// Number of rows in one chunk.
 const PIECE: usize = 128;
 
 /// The rows.
@@ -100,7 +100,7 @@ impl RegistrySnapshot {
         Self::new(self.generation, &agents)
     }
 
-    /// The same without this one.
+    /// Returns the snapshot without this row.
     pub(super) fn without(&self, id: &AgentId) -> Self {
         let others: Vec<_> = self.all().filter(|row| row.id != *id).cloned().collect();
         Self::new(self.generation, &others)
@@ -122,19 +122,19 @@ impl RegistrySnapshot {
         changed
     }
 
-    /// Whether nobody could tell these from the others.
+    /// True if both snapshots look equal from outside.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         let is_same = |row: &Arc<Agent>| other.get(&row.id).is_some_and(|known| look(known) == look(row));
         self.places.by_id.len() == other.places.by_id.len() && self.all().all(is_same)
     }
 }
 
-/// Whether nobody could tell a row from what it was before.
+/// True if a row looks equal from outside.
 pub(super) fn looks_the_same(a: &Agent, b: &Agent) -> bool {
     look(a) == look(b)
 }
 
-/// Whether both are of one project and address.
+/// True if both have the same project and address.
 pub(super) fn is_same_place(a: &Agent, b: &Agent) -> bool {
     a.scope == b.scope && a.url == b.url
 }

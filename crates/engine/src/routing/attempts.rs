@@ -1,9 +1,9 @@
-//! Gives work to whoever was chosen, and sees to what comes of it.
+//! Calls of the selected agents, and the outcomes.
 //!
-//! A slot is taken with the decision. If the agent cannot be reached and surely has heard nothing, the next best is asked; if it
-//! may have heard something, it is never asked of another: `failed` is an answer.
+//! A slot is reserved with the decision. If the agent cannot be reached and surely has received nothing, the next best is called; if it
+//! may have received something, no other agent is called: `failed` is a result.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
     call::Target,
@@ -14,115 +14,118 @@ use rialto_model::{
 };
 use rialto_route::scoring;
 
-use super::{Assigned, DispatchRequest, select_agent::AgentSelection};
-use crate::{
-    call_handle::Running,
-    call_run::RunEnd,
-    engine::{Engine, store_failure},
-    request::Request,
-};
+use super::{Assigned, DispatchRequest, DispatchService, select_agent::AgentSelection};
+use crate::{call_handle::CallHandle, call_run::RunEnd, request::CallRequest, store_failure::store_failure};
 
-/// For so long a slot is held for a task that is not there yet.
-const HELD: Duration = Duration::from_secs(60);
+/// Time for which a slot is reserved for a task that does not exist yet.
+const RESERVATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Work on its way to somebody.
+/// Dispatched work: the decision and its attempts.
 pub(crate) struct DispatchAttempt {
-    engine: Engine,
-    wanted: DispatchRequest,
-    deciding: AgentSelection,
-    /// Task that the agent which has it now works on.
-    now: Option<TaskId>,
-    /// How many more may be tried.
+    service: Arc<DispatchService>,
+    request: DispatchRequest,
+    selection: AgentSelection,
+    /// Task of the current attempt.
+    task: Option<TaskId>,
+    /// Number of failovers left.
     failovers: usize,
 }
 
-/// What comes after a call has ended.
+/// Step after the end of a call.
 pub(crate) enum AttemptEnd {
-    /// Nothing: this is how it ended.
+    /// None: the end of the dispatch.
     End(RunEnd),
-    /// Another agent is at work.
-    Next(Box<Running>),
+    /// The call of the next agent.
+    Next(Box<CallHandle>),
 }
 
-// === impl Routed ===
+// === impl DispatchAttempt ===
 
 impl DispatchAttempt {
-    pub(super) fn new(engine: Engine, wanted: DispatchRequest, deciding: AgentSelection) -> Box<Self> {
-        let failovers = engine.inner().router.config.failovers;
-        Box::new(Self { engine, wanted, deciding, now: None, failovers })
+    pub(super) fn new(
+        service: Arc<DispatchService>,
+        request: DispatchRequest,
+        selection: AgentSelection,
+    ) -> Box<Self> {
+        let failovers = service.router.config.failovers;
+        Box::new(Self { service, request, selection, task: None, failovers })
     }
 
     /// The decision's id.
     pub(crate) const fn id(&self) -> &DispatchId {
-        self.deciding.id()
+        self.selection.id()
     }
 
-    /// Calls the best one that has a slot. One that turns out to be unreachable before anything leaves is passed over.
-    pub(super) async fn begin(mut self: Box<Self>) -> Result<Running, Failure> {
+    /// Calls the best candidate with a free slot. One that is unreachable before anything leaves is skipped.
+    pub(super) async fn begin(mut self: Box<Self>) -> Result<CallHandle, Failure> {
         loop {
             let (target, task) = self.reserve().await?;
             let request = self.request(&target, &task);
-            match self.engine.call(request).await {
-                Ok(running) => return Ok(running.routed(self)),
+            match self.service.calls.begin(request).await {
+                Ok(running) => return Ok(running.with_attempt(self)),
                 Err(failure) => {
                     let is_gone = failure.kind == Kind::PeerUnreachable;
-                    self.end(&task, self.engine.worth(PlayOutcome::Refused, 0.0)).await;
-                    if !is_gone || !self.may_go_on() {
+                    self.end(&task, self.service.rate(PlayOutcome::Refused, 0.0)).await;
+                    if !is_gone || !self.take_failover() {
                         return Err(failure);
                     }
-                    self.deciding.leave(&failure.message);
-                    self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+                    self.selection.fail_attempt(&failure.message);
+                    self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
                 }
             }
         }
     }
 
-    /// Takes a slot for whoever is best, and leaves the call to others.
+    /// Reserves a slot of the best candidate; the client makes the call.
     pub(super) async fn assign(mut self: Box<Self>) -> Result<Assigned, Failure> {
         let (target, task) = self.reserve().await?;
         Ok(Assigned { dispatch: self.id().clone(), target, task })
     }
 
-    /// Takes a slot of the next best who has one.
+    /// Reserves a slot of the next best candidate that has one.
     async fn reserve(&mut self) -> Result<(Target, TaskId), Failure> {
-        let engine = self.engine.clone();
-        let inner = engine.inner();
-        let config = &inner.router.config;
-        while let Some(target) = self.deciding.next() {
-            let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
-            engine.guard_work(caller, &target, self.deciding.work(), parts).await?;
-            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
-            self.deciding.give(&target, &task);
-            let until = now.checked_add(HELD).unwrap_or(now);
+        let service = Arc::clone(&self.service);
+        let config = &service.router.config;
+        while let Some(target) = self.selection.next() {
+            let (caller, parts) = (&self.request.caller, &self.request.parts);
+            service.guardrails.check_work(caller, &target, self.selection.work(), parts).await?;
+            let (task, now) = (self.request.id.take().unwrap_or_else(TaskId::fresh), service.journal.now());
+            self.selection.record_attempt(&target, &task);
+            let until = now.checked_add(RESERVATION_TIMEOUT).unwrap_or(now);
             let reservation = Reservation {
-                dispatch: self.deciding.record(),
+                dispatch: self.selection.record(),
                 play: Play { task: task.clone(), agent: target.agent.id.clone(), until },
                 hard_cap: config.hard_cap,
                 window: config.window(now),
             };
-            if inner.store.reserve(&reservation).await.map_err(store_failure)? {
-                self.now = Some(task.clone());
+            if service.store.reserve(&reservation).await.map_err(store_failure)? {
+                self.task = Some(task.clone());
                 return Ok((target, task));
             }
-            self.deciding.take_back();
-            self.deciding.is_out(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
+            self.selection.undo_attempt();
+            self.selection.exclude_last(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
         }
-        Err(self.deciding.nobody())
+        Err(self.selection.no_candidate())
     }
 
-    fn request(&self, target: &Target, task: &TaskId) -> Request {
-        let wanted = &self.wanted;
-        Request {
+    fn request(&self, target: &Target, task: &TaskId) -> CallRequest {
+        let request = &self.request;
+        CallRequest {
             id: Some(task.clone()),
-            context: wanted.context.clone(),
-            wall_clock: wanted.wall_clock,
-            trace: wanted.trace.clone(),
-            ..Request::message(wanted.caller.clone(), wanted.door, target.clone(), wanted.parts.clone())
+            context: request.context.clone(),
+            timeout: request.timeout,
+            trace: request.trace.clone(),
+            ..CallRequest::message(
+                request.caller.clone(),
+                request.door,
+                target.clone(),
+                request.parts.clone(),
+            )
         }
     }
 
-    /// Whether another one may be tried; that is counted.
-    const fn may_go_on(&mut self) -> bool {
+    /// Takes one failover; false if none is left.
+    const fn take_failover(&mut self) -> bool {
         match self.failovers.checked_sub(1) {
             Some(left) => {
                 self.failovers = left;
@@ -132,20 +135,20 @@ impl DispatchAttempt {
         }
     }
 
-    /// Learns from how a call ended, and asks the next one if this one surely has heard nothing.
-    pub(crate) async fn after(mut self: Box<Self>, end: RunEnd) -> AttemptEnd {
-        let Some(task) = self.now.take() else { return AttemptEnd::End(end) };
-        // Without an outcome it goes on without us, or waits: whoever looks later learns from its end.
-        if let Some(play) = self.judge(&end) {
+    /// Records the outcome of a call, and calls the next agent if this one surely has received nothing.
+    pub(crate) async fn on_end(mut self: Box<Self>, end: RunEnd) -> AttemptEnd {
+        let Some(task) = self.task.take() else { return AttemptEnd::End(end) };
+        // Without an outcome the task continues or waits: the learning loop records its end later.
+        if let Some(play) = self.rate_end(&end) {
             self.end(&task, play).await;
         }
         match end {
-            Err(failure) if failure.is_not_sent() && self.may_go_on() => {
-                self.deciding.leave(&failure.message);
-                self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+            Err(failure) if failure.is_not_sent() && self.take_failover() => {
+                self.selection.fail_attempt(&failure.message);
+                self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
                 match Box::pin(self.begin()).await {
                     Ok(running) => AttemptEnd::Next(Box::new(running)),
-                    // What happened to the one that was asked says more than that nobody else is there.
+                    // The failure of the agent that was called says more than that there is no other.
                     Err(_) => AttemptEnd::End(Err(failure)),
                 }
             }
@@ -153,33 +156,33 @@ impl DispatchAttempt {
         }
     }
 
-    /// What the end of a call says about its agent. None while the task is not over.
-    fn judge(&self, end: &RunEnd) -> Option<PlayEnd> {
+    /// Outcome of a call for its agent. None while the task has not ended.
+    fn rate_end(&self, end: &RunEnd) -> Option<PlayEnd> {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                PlayOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
+                PlayOutcome::of(task.head.state).map(|outcome| self.service.rate(outcome, took))
             }
-            Err(failure) if failure.is_not_sent() => Some(self.engine.worth(PlayOutcome::Unreachable, 0.0)),
+            Err(failure) if failure.is_not_sent() => Some(self.service.rate(PlayOutcome::Unreachable, 0.0)),
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
-                // What a guardrail found says nothing about how well the agent works.
+                // A guardrail finding says nothing about the quality of the agent.
                 let is_blocked = failure.kind == Kind::Blocked;
                 let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
-                outcome.map(|outcome| self.engine.worth(outcome, 0.0))
+                outcome.map(|outcome| self.service.rate(outcome, 0.0))
             }
         }
     }
 
     async fn end(&self, task: &TaskId, play: PlayEnd) {
-        if let Err(error) = self.engine.inner().store.end_play(task, &play).await {
-            // Whoever looks for ends that nobody heard of finds it.
-            tracing::error!(task.id = %task, "the end of task {task} has taught nothing yet: {error}");
+        if let Err(error) = self.service.store.end_play(task, &play).await {
+            // The learning loop finds it later.
+            tracing::error!(task.id = %task, "the outcome of task {task} is not recorded for routing yet: {error}");
         }
     }
 }
 
-/// Where the task of a failure stands.
+/// State of the task of a failure.
 fn state_of(failure: &Failure) -> Option<TaskState> {
     let data = failure.data.as_ref()?.value();
     TaskState::parse(data.get("state")?.as_str()?)

@@ -1,4 +1,4 @@
-//! Work that names nobody: the verbs.
+//! Operations of dispatch: call, assign, explain, list.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,57 +9,60 @@ use rialto_model::{
     ids::{DispatchId, TaskId},
     message::Part,
     routing::{Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Unsettled, Work},
-    store::StoreError,
+    store::{Store, StoreError},
     trace::Trace,
 };
 use rialto_route::scoring;
 use tokio_util::sync::CancellationToken;
 
-use super::{attempts::DispatchAttempt, select_agent::SelectionPurpose};
+use super::{Router, attempts::DispatchAttempt, select_agent::SelectionPurpose};
 use crate::{
-    call_handle::Running,
-    engine::{Engine, store_failure},
+    breakers::Breakers, call_handle::CallHandle, call_service::CallService, guardrails::GuardrailService,
+    journal::TaskJournal, policies::PolicyService, registry::Registry, schema::Schemas,
+    store_failure::store_failure,
 };
 
-/// How often a server looks for plays that have ended unheard.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval of searches for tasks whose end was not recorded as an outcome.
+const LEARN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// So many of them are looked at at once.
-const AT_ONCE: usize = 100;
+/// Maximum number of them in one step.
+const MAX_BATCH_PLAYS: usize = 100;
 
-/// So many decisions are on a page when nobody says, and at most.
-const USUAL: usize = 50;
-const MOST: usize = 200;
+/// Default number of decisions on a page.
+const DEFAULT_DISPATCHES: usize = 50;
 
-/// Work for whoever does it best.
+/// Maximum number of decisions on a page.
+const MAX_DISPATCHES: usize = 200;
+
+/// Request of work that names no agent.
 #[derive(Clone, Debug)]
 pub struct DispatchRequest {
-    /// Who wants it done.
+    /// The caller.
     pub caller: Caller,
-    /// By which door it came.
+    /// The protocol that the request came in by.
     pub door: Door,
-    /// What is to be done.
+    /// The work.
     pub work: Work,
-    /// What is said to the agent.
+    /// Parts of the message to the agent.
     pub parts: Vec<Part>,
-    /// The id that its task shall have, when it was promised under one. Whoever is asked next has another.
+    /// Id of the task of the first agent, if the client has got one before.
     pub id: Option<TaskId>,
-    /// The conversation to go on with, as the agent calls it.
+    /// The agent's name of the conversation to continue.
     pub context: Option<String>,
-    /// A wall clock of the caller's own.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
+    /// Timeout that the caller has set.
+    pub timeout: Option<Duration>,
+    /// The caller's trace.
     pub trace: Option<Box<Trace>>,
 }
 
-/// Work that was promised to somebody. The slot is held for a minute, or for as long as the task lasts.
+/// Reserved slot of an agent. It is held for a minute, or for as long as the task lasts.
 #[derive(Clone, Debug)]
 pub struct Assigned {
-    /// The decision.
+    /// Id of the decision.
     pub dispatch: DispatchId,
-    /// Who is to be called.
+    /// The agent and skill to call.
     pub target: Target,
-    /// The id that the call must have ([`Request::id`](crate::Request)).
+    /// The id that the call must have ([`CallRequest::id`](crate::CallRequest)).
     pub task: TaskId,
 }
 
@@ -68,40 +71,67 @@ pub struct Assigned {
 impl DispatchRequest {
     /// Work in words or arguments.
     pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
-        Self { caller, door, work, parts, id: None, context: None, wall_clock: None, trace: None }
+        Self { caller, door, work, parts, id: None, context: None, timeout: None, trace: None }
     }
 }
 
-// === impl Engine ===
+/// Dispatch of work that names no agent.
+pub struct DispatchService {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) journal: TaskJournal,
+    pub(super) registry: Arc<Registry>,
+    pub(super) policies: Arc<PolicyService>,
+    pub(super) calls: Arc<CallService>,
+    pub(super) guardrails: Arc<GuardrailService>,
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) breakers: Arc<Breakers>,
+    pub(super) router: Router,
+}
 
-impl Engine {
-    /// Chooses who does some work and calls it, as [`Engine::call`] would. When an agent cannot be reached and surely has heard
-    /// nothing, whoever waits for the call sees the next best at work instead.
+// === impl DispatchService ===
+
+impl DispatchService {
+    pub(crate) fn new(calls: Arc<CallService>, router: Router) -> Self {
+        let runner = &calls.runner;
+        Self {
+            store: Arc::clone(&runner.store),
+            journal: runner.journal.clone(),
+            registry: Arc::clone(&runner.registry),
+            policies: Arc::clone(&runner.policies),
+            guardrails: Arc::clone(&calls.guardrails),
+            schemas: Arc::clone(&calls.schemas),
+            breakers: Arc::clone(&calls.breakers),
+            calls,
+            router,
+        }
+    }
+
+    /// Selects an agent for some work and calls it, like [`CallService::start`]. When the agent cannot be reached and surely has received
+    /// nothing, the handle continues with the call of the next best.
     ///
-    /// The decision can be read back ([`Engine::dispatches`]) by its id ([`Running::dispatch`]) or by the task's.
-    pub async fn dispatch(&self, wanted: DispatchRequest) -> Result<Running, Failure> {
+    /// The decision can be read ([`DispatchService::list`]) by its id ([`CallHandle::dispatch`]) or by the task's.
+    pub async fn start(self: &Arc<Self>, wanted: DispatchRequest) -> Result<CallHandle, Failure> {
         self.learn_if_due().await;
         let deciding =
-            self.decide(&wanted.caller, &wanted.work, &wanted.parts, SelectionPurpose::Elsewhere).await?;
-        Box::pin(DispatchAttempt::new(self.clone(), wanted, deciding).begin()).await
+            self.select(&wanted.caller, &wanted.work, &wanted.parts, SelectionPurpose::Elsewhere).await?;
+        Box::pin(DispatchAttempt::new(Arc::clone(self), wanted, deciding).begin()).await
     }
 
-    /// Chooses who does some work and takes a slot for it. Whoever asks makes the call, under the id that is answered.
-    pub async fn assign(&self, wanted: DispatchRequest) -> Result<Assigned, Failure> {
+    /// Selects an agent for some work and reserves a slot there. The client makes the call itself, with the returned task id.
+    pub async fn assign(self: &Arc<Self>, wanted: DispatchRequest) -> Result<Assigned, Failure> {
         self.learn_if_due().await;
         let deciding =
-            self.decide(&wanted.caller, &wanted.work, &wanted.parts, SelectionPurpose::Elsewhere).await?;
-        Box::pin(DispatchAttempt::new(self.clone(), wanted, deciding).assign()).await
+            self.select(&wanted.caller, &wanted.work, &wanted.parts, SelectionPurpose::Elsewhere).await?;
+        Box::pin(DispatchAttempt::new(Arc::clone(self), wanted, deciding).assign()).await
     }
 
-    /// Who would be asked to do some work now, and why: the same record that is written down with every choice. Nothing is
-    /// promised to anybody.
+    /// Explains which agent would be selected for some work now, as the record that is stored with every decision. No slot is reserved.
     pub async fn explain(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Elsewhere).await
     }
 
-    /// The same among those who are registered here, for whoever asks from another registry.
-    pub async fn explain_here(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    /// Explains the selection among the agents that are registered here, for another registry that asks.
+    pub async fn explain_local(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Here).await
     }
 
@@ -112,70 +142,65 @@ impl Engine {
         asks: SelectionPurpose,
     ) -> Result<Dispatch, Failure> {
         self.learn_if_due().await;
-        let mut deciding = Box::pin(self.decide(caller, work, &[], asks)).await?;
+        let mut deciding = Box::pin(self.select(caller, work, &[], asks)).await?;
         deciding.next();
         Ok(deciding.record())
     }
 
-    /// What is meant by one word for a capability: agents with a skill or a tag of that name or, if there are none, those whose
+    /// Makes work of one word for a capability: for agents with a skill or a tag of that name or, if there are none, for those whose
     /// descriptions have its words.
-    pub async fn capability(&self, caller: &Caller, capability: &str) -> Result<Work, Failure> {
-        self.sync().await?;
+    pub async fn work_for_capability(&self, caller: &Caller, capability: &str) -> Result<Work, Failure> {
+        self.policies.sync().await?;
         let work_type = capability.trim().to_owned();
         let named = Work {
             required_skills: vec![work_type.clone()],
             work_type: work_type.clone(),
             ..Work::default()
         };
-        let index = self.inner().router.index(self.registry(), &caller.scope).await?;
+        let index = self.router.index(&self.registry, &caller.scope).await?;
         if !work_type.is_empty() && !index.find_matches(&named, 1).best.is_empty() {
             return Ok(named);
         }
         Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
     }
 
-    /// Decisions of a caller's project, newest first: 50, or as many as are asked for, up to 200.
-    pub async fn dispatches(
-        &self,
-        caller: &Caller,
-        filter: DispatchFilter,
-    ) -> Result<Vec<Dispatch>, Failure> {
-        let limit = if filter.limit == 0 { USUAL } else { filter.limit.min(MOST) };
+    /// Lists decisions of a caller's project, newest first: 50 by default, at most 200.
+    pub async fn list(&self, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
+        let limit = if filter.limit == 0 { DEFAULT_DISPATCHES } else { filter.limit.min(MAX_DISPATCHES) };
         let filter = DispatchFilter { limit, ..filter };
-        self.inner().store.dispatches(&caller.scope, &filter).await.map_err(store_failure)
+        self.store.dispatches(&caller.scope, &filter).await.map_err(store_failure)
     }
 
-    /// Learns from tasks that end while nobody waits for them, until it is told to stop.
-    pub async fn keep_learning(&self, stop: CancellationToken) {
+    /// Learns from tasks that end while nobody waits for them, until `stop` is cancelled.
+    pub async fn run_learning(&self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK) => self.learn_if_due().await,
+                () = tokio::time::sleep(LEARN_INTERVAL) => self.learn_if_due().await,
             }
         }
     }
 
-    /// Learns from tasks that have ended unheard, unless somebody has just looked for them.
+    /// Learns from tasks whose end was not recorded as an outcome, unless that was done a moment ago.
     pub(super) async fn learn_if_due(&self) {
-        let inner = self.inner();
-        if !inner.router.is_due(inner.journal.now()) {
+        if !self.router.is_due(self.journal.now()) {
             return;
         }
         if let Err(error) = self.learn_from_ended().await {
-            tracing::error!("what tasks have taught about agents could not be written down: {error}");
+            tracing::error!("outcomes of tasks could not be recorded for routing: {error}");
         }
     }
 
     async fn learn_from_ended(&self) -> Result<(), StoreError> {
-        let store = Arc::clone(&self.inner().store);
+        let store = Arc::clone(&self.store);
         loop {
-            let ended = store.unsettled_plays(AT_ONCE).await?;
+            let ended = store.unsettled_plays(MAX_BATCH_PLAYS).await?;
             for play in &ended {
                 if let Some(end) = self.end_of(play).await? {
                     store.end_play(&play.task, &end).await?;
                 }
             }
-            if ended.len() < AT_ONCE {
+            if ended.len() < MAX_BATCH_PLAYS {
                 return Ok(());
             }
         }
@@ -185,26 +210,25 @@ impl Engine {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
         let mut outcome = PlayOutcome::of(play.state);
         if outcome == Some(PlayOutcome::Failed) && self.was_blocked(&play.task).await? {
-            // What a guardrail found says nothing about how well the agent works.
+            // A guardrail finding says nothing about the quality of the agent.
             outcome = Some(PlayOutcome::Refused);
         }
-        Ok(outcome.map(|outcome| self.worth(outcome, took)))
+        Ok(outcome.map(|outcome| self.rate(outcome, took)))
     }
 
     async fn was_blocked(&self, task: &TaskId) -> Result<bool, StoreError> {
-        let events = self.inner().store.events(task, 0).await?;
+        let events = self.store.events(task, 0).await?;
         let last = events.last().map(|recorded| &recorded.event);
         Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == Kind::Blocked))
     }
 
-    /// What an outcome is worth.
-    pub(super) fn worth(&self, outcome: PlayOutcome, took_secs: f64) -> PlayEnd {
-        let inner = self.inner();
-        let config = &inner.router.config;
+    /// Rates an outcome for the learned success rate.
+    pub(super) fn rate(&self, outcome: PlayOutcome, took_secs: f64) -> PlayEnd {
+        let config = &self.router.config;
         let reward = match outcome {
             PlayOutcome::Completed => Some(scoring::reward(took_secs, config.target_secs)),
             outcome => outcome.is_observed().then_some(0.0),
         };
-        PlayEnd { outcome, reward, discount: config.discount, at: inner.journal.now() }
+        PlayEnd { outcome, reward, discount: config.discount, at: self.journal.now() }
     }
 }

@@ -1,7 +1,7 @@
-//! A registry elsewhere that is asked when nobody here can do some work.
+//! Another registry, which is asked when no agent here can do some work.
 //!
-//! What it answers are proposals: an agent of theirs is called only if the policies here let its caller call an external agent
-//! like it, and until then it is in no list. Only the type of work, the required skills and the media types are told; what is to be done stays here.
+//! Its response are proposals: an agent of it is called only if the policies here permit the caller an external agent
+//! like it, and until then it is in no list. Only the type of work, the required skills and the media types are sent; the description stays here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,53 +20,53 @@ use rialto_model::{
 use rialto_route::skill_index::{SkillIndex, SkillMatch};
 use tokio::sync::Mutex;
 
-use super::select_agent::RoutingSnapshot;
-use crate::{engine::Engine, registry::Registration};
+use super::{DispatchService, select_agent::RoutingSnapshot};
+use crate::registry::Registration;
 
-/// So many proposals are looked at.
-const MOST: usize = 10;
+/// Maximum number of proposals that are used.
+const MAX_PROPOSALS: usize = 10;
 
-/// So many questions are remembered; one more forgets all.
-const REMEMBERED: usize = 1_024;
+/// Maximum number of cached questions; one more removes all.
+const MAX_CACHED_QUESTIONS: usize = 1_024;
 
-/// Asks elsewhere who can do some work.
+/// Asks the other registry for agents that can do some work.
 pub type Lookup = Box<dyn Fn(Work) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
 
-/// An agent that is known elsewhere.
+/// An agent that the other registry proposes.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// Where it can be reached.
+    /// URL of the agent.
     pub url: String,
-    /// What it is shown at its door.
+    /// Credential for it.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
 }
 
-/// A registry elsewhere.
+/// Another registry.
 pub struct Mesh {
     lookup: Lookup,
     ttl: Duration,
-    /// What was asked, and when. Held while somebody asks.
+    /// Cached responses. Locked while a request is made.
     asked: Mutex<FastMap<SearchKey, CachedProposal>>,
 }
 
-/// Where, what type of work, what is required, what is sent.
+/// Scope, type of work, required skills, media types.
 type SearchKey = (Scope, String, Vec<String>, Vec<String>);
 
-/// What came of a question.
+/// Cached response.
 #[derive(Default)]
 struct CachedProposal {
     at: Option<Timestamp>,
     proposed: Vec<(Arc<Agent>, Proposal)>,
-    /// Those that were taken in.
+    /// Agents that were registered.
     accepted: Vec<AgentId>,
 }
 
 // === impl Mesh ===
 
 impl Mesh {
-    /// A registry that is asked by `lookup`; what it answers counts for so long.
+    /// Another registry, which is asked with `lookup`; its responses are valid for `ttl`.
     pub fn new(lookup: Lookup, ttl: Duration) -> Self {
         Self { lookup, ttl, asked: Mutex::default() }
     }
@@ -77,16 +77,16 @@ impl Mesh {
     }
 }
 
-// === impl Engine ===
+// === impl DispatchService ===
 
-impl Engine {
-    /// From now on, a registry elsewhere is asked when nobody here can do some work. The first that is joined counts.
-    pub fn join(&self, mesh: Mesh) {
+impl DispatchService {
+    /// Sets the other registry that is asked when no agent here can do some work. The first one counts.
+    pub fn set_federation(&self, mesh: Mesh) {
         // There is one configuration, so there is no second.
-        let _ = self.inner().router.mesh.set(mesh);
+        let _ = self.router.mesh.set(mesh);
     }
 
-    /// Those whom a registry elsewhere proposes, when nobody here can do it or what it said before has become old.
+    /// Proposals of the other registry, if no agent here can do the work or the cached response has expired.
     pub(super) async fn proposed(
         &self,
         caller: &Caller,
@@ -94,21 +94,21 @@ impl Engine {
         parts: &[Part],
         is_needed: bool,
     ) -> Vec<RoutingSnapshot> {
-        let Some(mesh) = self.inner().router.mesh.get() else { return Vec::new() };
+        let Some(mesh) = self.router.mesh.get() else { return Vec::new() };
         let work_type = work.work_type.trim().to_lowercase();
         let mut required: Vec<String> =
             work.required_skills.iter().map(|item| item.trim().to_lowercase()).collect();
         required.sort_unstable();
-        if work_type.is_empty() && required.is_empty() || !self.may_tell_elsewhere(caller, work) {
+        if work_type.is_empty() && required.is_empty() || !self.guardrails.may_share(caller, work) {
             return Vec::new();
         }
         let key = (caller.scope.clone(), work_type, required, work.input_modes.clone());
-        let now = self.now();
+        let now = self.journal.now();
         let mut asked = mesh.asked.lock().await;
         let known = asked.get(&key);
         if !mesh.is_fresh(known, now) && (is_needed || known.is_some()) {
             let before = asked.remove(&key).unwrap_or_default();
-            if asked.len() >= REMEMBERED {
+            if asked.len() >= MAX_CACHED_QUESTIONS {
                 asked.clear();
             }
             asked.insert(key.clone(), self.ask(mesh, caller, work, before).await);
@@ -126,19 +126,19 @@ impl Engine {
         seen
     }
 
-    /// Asks, and reads the cards of those who are proposed. Who was taken in before and is proposed no more is let go.
+    /// Asks the registry, and reads the cards of the proposed agents. An agent that was registered and is not proposed any more is removed.
     async fn ask(&self, mesh: &Mesh, caller: &Caller, work: &Work, before: CachedProposal) -> CachedProposal {
         let question = Work { description: String::new(), ..work.clone() };
         let proposals = match (mesh.lookup)(question).await {
             Ok(proposals) => proposals,
             Err(why) => {
                 tracing::warn!("the registry of the mesh could not be asked: {why}");
-                // What it said before holds until it answers again.
-                return CachedProposal { at: Some(self.now()), ..before };
+                // The cached response is used until it responds again.
+                return CachedProposal { at: Some(self.journal.now()), ..before };
             }
         };
         let look = |proposal: Proposal| async move {
-            let row = self.registry().preview(registration(&caller.scope, &proposal)).await;
+            let row = self.registry.preview(registration(&caller.scope, &proposal)).await;
             match row {
                 Ok(row) => Some((Arc::new(row), proposal)),
                 Err(error) => {
@@ -147,12 +147,12 @@ impl Engine {
                 }
             }
         };
-        let looked = join_all(proposals.into_iter().take(MOST).map(look)).await;
+        let looked = join_all(proposals.into_iter().take(MAX_PROPOSALS).map(look)).await;
         let proposed: Vec<(Arc<Agent>, Proposal)> = looked.into_iter().flatten().collect();
         let mut accepted = before.accepted;
         let mut gone = Vec::new();
         accepted.retain(|id| {
-            let Some(agent) = self.registry().get(id) else { return false };
+            let Some(agent) = self.registry.get(id) else { return false };
             let is_still = proposed.iter().any(|(row, _)| row.url == agent.url);
             if !is_still {
                 gone.push(agent);
@@ -160,14 +160,14 @@ impl Engine {
             is_still
         });
         for agent in gone {
-            if let Err(error) = self.registry().remove(&agent).await {
+            if let Err(error) = self.registry.remove(&agent).await {
                 tracing::warn!("agent {} of the mesh could not be let go: {error}", agent.slug);
             }
         }
-        CachedProposal { at: Some(self.now()), proposed, accepted }
+        CachedProposal { at: Some(self.journal.now()), proposed, accepted }
     }
 
-    /// A proposal, if it fits: taken in if policy lets the caller call it, and else with the reason.
+    /// A proposal that fits: registered if policy permits the caller to call it, otherwise with the reason.
     async fn consider(
         &self,
         caller: &Caller,
@@ -175,8 +175,8 @@ impl Engine {
         parts: &[Part],
         (row, proposal): (&Arc<Agent>, &Proposal),
     ) -> Option<RoutingSnapshot> {
-        if self.registry().find(&caller.scope, &row.url).is_ok() {
-            // It is one of those that were looked at already.
+        if self.registry.find(&caller.scope, &row.url).is_ok() {
+            // It was considered already.
             return None;
         }
         let fit = SkillIndex::new(0, vec![Arc::clone(row)]).find_matches(work, 1).best.pop()?;
@@ -184,13 +184,13 @@ impl Engine {
         if let Some(why) = fit.lacks.clone() {
             return Some(RoutingSnapshot { fit, target, barred: Some((Kind::Invalid, why)) });
         }
-        match self.aim(caller, target, parts) {
+        match self.resolve_target(caller, target, parts) {
             Err((target, kind, why)) => {
                 let why = format!("it is proposed by the mesh ({}), and {why}", row.url);
                 Some(RoutingSnapshot { fit, target, barred: Some((kind, why)) })
             }
             Ok(target) => {
-                let taken = self.registry().register(registration(&caller.scope, proposal)).await;
+                let taken = self.registry.register(registration(&caller.scope, proposal)).await;
                 match taken {
                     Ok(registered) => {
                         let agent = registered.agent;
@@ -208,7 +208,7 @@ impl Engine {
     }
 }
 
-/// An external agent, known for as long as this process lives.
+/// Registration of an external agent for as long as this process lives.
 fn registration(scope: &Scope, proposal: &Proposal) -> Registration {
     Registration {
         scope: scope.clone(),

@@ -1,7 +1,7 @@
-//! Finds out who could do some work, and weighs them.
+//! Selection of agents: finds the candidates for some work and scores them.
 //!
 //! Rows are read live and policy is asked about each, so an agent that the caller may not see is not mentioned, and one that it
-//! may not call is never drawn for.
+//! may not call is never sampled.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -18,84 +18,80 @@ use rialto_model::{
     message::{Content, Part},
     routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
-use rialto_policy::{Action, AuthorizationRequest};
 use rialto_route::{
-    scoring::{self, ScoredCandidate, ScoringCandidate},
-    skill_index::SkillMatch,
+    choice::{self, Entrant, Weighed},
+    skills::Fit,
 };
 use serde_json::json;
 
-use crate::{
-    engine::{Engine, store_failure},
-    redact::redact_text,
-};
+use super::DispatchService;
+use crate::{redact::redact_text, store_failure::store_failure};
 
-/// So many candidates are written down with a decision; the best ones.
-const RECORDED: usize = 100;
+/// Maximum number of candidates that are stored with a decision; the best ones.
+const MAX_RECORDED_CANDIDATES: usize = 100;
 
-/// So many candidates are named when none is left.
-const NAMED: usize = 20;
+/// Maximum number of candidates that a failure names.
+const MAX_NAMED_CANDIDATES: usize = 20;
 
-/// A decision that is being made.
+/// Decision in progress.
 pub(super) struct AgentSelection {
-    /// The record so far, without its candidates.
+    /// The record, without its candidates.
     record: Dispatch,
-    /// All who were considered: those that can be chosen first, best first.
+    /// All candidates: the eligible ones first, the best first.
     options: Vec<AgentChoice>,
-    /// How many of them can be chosen.
+    /// Number of eligible candidates.
     ranked: usize,
-    /// How many of those have been tried.
+    /// Number of candidates that were tried.
     tried: usize,
-    /// How many fit that were not considered at all.
+    /// Number of matching agents that were not considered.
     more: usize,
 }
 
-/// Who may be asked who can do some work.
+/// Registries that may be asked for candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SelectionPurpose {
-    /// Only the registry here: whoever asks for another registry must not be sent on to a third.
+    /// Only this registry: a request of another registry must not be forwarded to a third.
     Here,
-    /// Also a registry elsewhere, if there is one.
+    /// Also the other registry, if there is one.
     Elsewhere,
 }
 
-/// One who was considered.
+/// A candidate.
 struct AgentChoice {
     candidate: Candidate,
     target: Target,
-    /// Whose fault it is when it cannot be chosen.
+    /// Kind of the failure if it is not eligible.
     fault: Option<Kind>,
 }
 
-/// One who fits and may be seen.
+/// A matching agent that the caller may see.
 pub(super) struct RoutingSnapshot {
-    pub(super) fit: SkillMatch,
+    pub(super) fit: Fit,
     pub(super) target: Target,
-    /// Why it cannot be chosen, and whose fault that is.
+    /// Kind and reason if it is not eligible.
     pub(super) barred: Option<(Kind, String)>,
 }
 
-// === impl Engine ===
+// === impl DispatchService ===
 
-impl Engine {
-    /// Finds out who could do some work, and weighs them. Nothing is promised to anybody yet.
-    pub(super) async fn decide(
+impl DispatchService {
+    /// Finds the candidates for some work and scores them. No slot is reserved yet.
+    pub(super) async fn select(
         &self,
         caller: &Caller,
         work: &Work,
         parts: &[Part],
         asks: SelectionPurpose,
     ) -> Result<AgentSelection, Failure> {
-        let work = &with_kinds_of(work, parts);
+        let work = &with_media_types(work, parts);
         work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
-        self.sync().await?;
-        let inner = self.inner();
-        let (router, now) = (&inner.router, inner.journal.now());
-        let index = router.index(&inner.registry, &caller.scope).await?;
-        let fits = index.find_matches(work, router.config.candidates);
+        self.policies.sync().await?;
+        let (router, now) = (&self.router, self.journal.now());
+        let index = router.index(&self.registry, &caller.scope).await?;
+        let fits = index.fits(work, router.config.candidates);
         let more = fits.more;
         let mut seen: Vec<RoutingSnapshot> =
-            fits.best.into_iter().filter_map(|fit| self.see(caller, fit, parts, now)).collect();
+            fits.best.into_iter().filter_map(|fit| self.snapshot(caller, fit, parts, now)).collect();
         if asks == SelectionPurpose::Elsewhere {
             let is_needed = seen.iter().all(|seen| seen.barred.is_some());
             seen.extend(Box::pin(self.proposed(caller, work, parts, is_needed)).await);
@@ -106,12 +102,12 @@ impl Engine {
             agents: seen.iter().map(|seen| seen.target.agent.id.clone()).collect(),
             window: router.config.window(now),
         };
-        let standings = inner.store.standings(&query).await.map_err(store_failure)?;
+        let standings = self.store.standings(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
-        let entrants: Vec<ScoringCandidate> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
+        let entrants: Vec<Entrant> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
         let seed = router.next_seed();
-        let weighed = scoring::score_candidates(&entrants, &router.config.rules(), seed);
+        let weighed = choice::weigh(&entrants, &router.config.rules(), seed);
         let record = Dispatch {
             id: DispatchId::fresh(),
             scope: caller.scope.clone(),
@@ -131,36 +127,30 @@ impl Engine {
         Ok(AgentSelection::new(record, seen, &entrants, weighed, more))
     }
 
-    /// One who fits, as its row is now and as far as the caller may know of it.
-    fn see(
-        &self,
-        caller: &Caller,
-        fit: SkillMatch,
-        parts: &[Part],
-        now: Timestamp,
-    ) -> Option<RoutingSnapshot> {
-        let agent = self.registry().get(&fit.agent.id)?;
+    /// Reads the current row of a matching agent; none if the caller may not see it.
+    fn snapshot(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
+        let agent = self.registry.get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
         let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
-        if !self.may_discover(caller, &target) {
+        if !self.policies.may_discover(caller, &target) {
             return None;
         }
-        let (target, barred) = match self.aim(caller, target, parts) {
+        let (target, barred) = match self.resolve_target(caller, target, parts) {
             Ok(target) => (target, None),
             Err((target, kind, why)) => (target, Some((kind, why))),
         };
-        let until = || self.inner().breakers.blocked_until(&agent.id, now);
-        let left_alone = || {
+        let until = || self.breakers.blocked_until(&agent.id, now);
+        let blocked = || {
             let until = until()?;
             Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
         };
         let lacks = || fit.lacks.clone().map(|why| (Kind::Invalid, why));
-        let barred = barred.or_else(lacks).or_else(left_alone);
+        let barred = barred.or_else(lacks).or_else(blocked);
         Some(RoutingSnapshot { fit, target, barred })
     }
 
-    /// What exactly would be called: the skill, or the agent as such where words are said to a skill that wants arguments.
-    pub(super) fn aim(
+    /// The target of the call: the skill, or the agent without a skill if text is sent to a skill that requires arguments.
+    pub(super) fn resolve_target(
         &self,
         caller: &Caller,
         target: Target,
@@ -170,10 +160,10 @@ impl Engine {
             return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
         }
         let refused = || format!("policy does not let {} call it", caller.id);
-        let fits = parts.is_empty()
-            || self.inner().schemas.may_fit(&target, &args_of(parts, target.skill.as_deref()));
+        let fits =
+            parts.is_empty() || self.schemas.may_fit(&target, &args_of(parts, target.skill.as_deref()));
         if fits {
-            return match self.may_invoke(caller, &target) {
+            return match self.policies.may_invoke(caller, &target) {
                 true => Ok(target),
                 false => Err((target, Kind::Denied, refused())),
             };
@@ -183,23 +173,15 @@ impl Engine {
             return Err((target, Kind::Invalid, why));
         }
         let plain = Target { skill: None, ..target };
-        match self.may_invoke(caller, &plain) {
+        match self.policies.may_invoke(caller, &plain) {
             true => Ok(plain),
             false => Err((plain, Kind::Denied, refused())),
         }
     }
-
-    fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
-        let inner = self.inner();
-        let row = inner.caller_agent(caller);
-        let question = AuthorizationRequest::for_target(caller, Action::Invoke, target)
-            .with_caller_agent(row.as_deref());
-        inner.policies.load().decide(&question).allowed
-    }
 }
 
-/// The same work, that also says what kinds of files are sent with it.
-fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
+/// Adds the media types of the parts to the work.
+fn with_media_types<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
     let mut work = Cow::Borrowed(work);
     for kind in parts.iter().filter_map(media::special) {
         if work.input_modes.len() < MOST_REQUIRED && !work.input_modes.contains(&kind) {
@@ -212,40 +194,40 @@ fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
 // === impl Config ===
 
 impl super::Config {
-    /// Which tasks count as active now.
+    /// Time window of the tasks that count as active.
     pub(super) fn window(&self, now: Timestamp) -> Window {
         let since = now.checked_sub(Duration::from_secs(self.forget_after_secs));
         Window { now, since: since.unwrap_or(Timestamp::MIN) }
     }
 }
 
-// === impl Seen ===
+// === impl RoutingSnapshot ===
 
 impl RoutingSnapshot {
-    fn entrant(&self, standing: Standing) -> ScoringCandidate {
+    fn entrant(&self, standing: Standing) -> Entrant {
         let agent = &self.target.agent;
-        ScoringCandidate {
+        Entrant {
             fit: self.fit.score,
             health: agent.health,
             active: standing.active,
             cents: self.target.cost().map(Cents::as_f64),
             posterior: standing.posterior,
-            excluded: self.barred.as_ref().map(|(_, why)| why.clone()),
+            barred: self.barred.as_ref().map(|(_, why)| why.clone()),
         }
     }
 }
 
-// === impl Deciding ===
+// === impl AgentSelection ===
 
 impl AgentSelection {
     fn new(
         record: Dispatch,
         seen: Vec<RoutingSnapshot>,
-        entrants: &[ScoringCandidate],
-        weighed: Vec<ScoredCandidate>,
+        entrants: &[Entrant],
+        weighed: Vec<Weighed>,
         more: usize,
     ) -> Self {
-        let order = scoring::rank(&weighed);
+        let order = choice::ranked(&weighed);
         let mut place = vec![usize::MAX; seen.len()];
         for (rank, at) in order.iter().enumerate() {
             if let Some(place) = place.get_mut(*at) {
@@ -261,17 +243,17 @@ impl AgentSelection {
         Self { record, options, ranked: order.len(), tried: 0, more }
     }
 
-    /// The id of the record.
+    /// Id of the record.
     pub(super) const fn id(&self) -> &DispatchId {
         &self.record.id
     }
 
-    /// What is to be done, as it will be on record.
+    /// The work, as it will be recorded.
     pub(super) const fn work(&mut self) -> &mut Work {
         &mut self.record.work
     }
 
-    /// The next best, if there is one.
+    /// Takes the next best candidate, if there is one.
     pub(super) fn next(&mut self) -> Option<Target> {
         if self.tried >= self.ranked {
             return None;
@@ -282,16 +264,16 @@ impl AgentSelection {
         Some(next.target.clone())
     }
 
-    /// The last one that was tried cannot be chosen after all.
-    pub(super) fn is_out(&mut self, kind: Kind, why: &str) {
+    /// Marks the candidate that was tried last as not eligible.
+    pub(super) fn exclude_last(&mut self, kind: Kind, why: &str) {
         if let Some(last) = self.tried.checked_sub(1).and_then(|at| self.options.get_mut(at)) {
             last.candidate.verdict = Verdict::Out(why.to_owned());
             last.fault = Some(kind);
         }
     }
 
-    /// The last one that was tried gets the work, as this task.
-    pub(super) fn give(&mut self, target: &Target, task: &TaskId) {
+    /// Records an attempt with the candidate that was tried last.
+    pub(super) fn record_attempt(&mut self, target: &Target, task: &TaskId) {
         self.record.attempts.push(Attempt {
             agent_id: target.agent.id.clone(),
             agent: target.agent.slug.clone(),
@@ -301,30 +283,30 @@ impl AgentSelection {
         });
     }
 
-    /// The last one that got the work did not get it after all.
-    pub(super) fn take_back(&mut self) {
+    /// Removes the last attempt.
+    pub(super) fn undo_attempt(&mut self) {
         self.record.attempts.pop();
     }
 
-    /// The last one that got the work is left for the next.
-    pub(super) fn leave(&mut self, why: &str) {
+    /// Records why the last attempt failed.
+    pub(super) fn fail_attempt(&mut self, why: &str) {
         if let Some(attempt) = self.record.attempts.last_mut() {
             attempt.why_left = Some(why.to_owned());
         }
     }
 
-    /// The whole record.
+    /// The complete record.
     pub(super) fn record(&self) -> Dispatch {
-        let shown = self.options.iter().take(RECORDED).map(|option| option.candidate.clone());
-        let more = self.more + self.options.len().saturating_sub(RECORDED);
+        let shown = self.options.iter().take(MAX_RECORDED_CANDIDATES).map(|option| option.candidate.clone());
+        let more = self.more + self.options.len().saturating_sub(MAX_RECORDED_CANDIDATES);
         Dispatch { candidates: shown.collect(), more, ..self.record.clone() }
     }
 
-    /// Why nobody does it.
-    pub(super) fn nobody(&self) -> Failure {
+    /// Failure when no candidate is left.
+    pub(super) fn no_candidate(&self) -> Failure {
         let outs: Vec<(&str, &str)> = self.options.iter().filter_map(AgentChoice::out).collect();
         let named: Vec<String> =
-            outs.iter().take(NAMED).map(|(agent, why)| format!("{agent}: {why}")).collect();
+            outs.iter().take(MAX_NAMED_CANDIDATES).map(|(agent, why)| format!("{agent}: {why}")).collect();
         let has = |kind| self.options.iter().any(|option| option.fault == Some(kind));
         let (kind, message) = if outs.is_empty() {
             let message = "no agent that you may see fits this work; `rialto agents list` and list_agents show what skills \
@@ -345,12 +327,12 @@ impl AgentSelection {
     }
 }
 
-// === impl Choice ===
+// === impl AgentChoice ===
 
 impl AgentChoice {
-    fn new(seen: RoutingSnapshot, entrant: &ScoringCandidate, weighed: ScoredCandidate) -> Self {
+    fn new(seen: RoutingSnapshot, entrant: &Entrant, weighed: Weighed) -> Self {
         let (draw, score, verdict, fault) = match weighed.outcome {
-            Ok(drawn) => (Some(drawn.value), Some(drawn.score), Verdict::Passed, None),
+            Ok(drawn) => (Some(drawn.draw), Some(drawn.score), Verdict::Passed, None),
             Err(why) => {
                 let unreachable = entrant.health == Health::Unreachable;
                 let other = if unreachable { Kind::PeerUnreachable } else { Kind::Busy };

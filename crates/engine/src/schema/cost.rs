@@ -72,7 +72,7 @@ struct SchemaGraph<'a> {
 // === impl SchemaCost ===
 
 impl SchemaCost {
-    /// Measures a schema, or says why it must not be used.
+    /// Measures a schema; fails with the reason if it must not be used.
     pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
         let root_id = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
         let mut graph = SchemaGraph {

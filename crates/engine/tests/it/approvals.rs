@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{
-    Config, Request,
-    approvals::{Config as Approvals, Decider, Destructive, Safe, SafeError, Verdict, Wish},
+    CallRequest, Config,
+    approvals::{
+        ApprovalRequest, Config as Approvals, Decider, Destructive, SealedCallError, SealedCallStore, Verdict,
+    },
 };
 use rialto_model::{
     agent::Trust,
@@ -42,17 +44,17 @@ const CALLER: &str = r#"@id("ask-caller") @approval("caller") forbid (principal,
 struct Vault(Arc<Mutex<HashMap<String, Secret>>>);
 
 #[async_trait]
-impl Safe for Vault {
-    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError> {
+impl SealedCallStore for Vault {
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SealedCallError> {
         self.0.lock().insert(name.to_owned(), secret);
         Ok(())
     }
 
-    async fn get(&self, name: &str) -> Result<Secret, SafeError> {
-        self.0.lock().get(name).cloned().ok_or_else(|| SafeError("gone".to_owned()))
+    async fn get(&self, name: &str) -> Result<Secret, SealedCallError> {
+        self.0.lock().get(name).cloned().ok_or_else(|| SealedCallError("gone".to_owned()))
     }
 
-    async fn forget(&self, name: &str) -> Result<(), SafeError> {
+    async fn forget(&self, name: &str) -> Result<(), SealedCallError> {
         self.0.lock().remove(name);
         Ok(())
     }
@@ -76,23 +78,23 @@ fn operator() -> Decider {
 fn keep(world: &World) -> DropGuard {
     let (engine, stop) = (world.engine.clone(), CancellationToken::new());
     let until = stop.clone();
-    tokio::spawn(async move { engine.keep_approvals(until).await });
+    tokio::spawn(async move { engine.approvals().run_expiry_loop(until).await });
     stop.drop_guard()
 }
 
 async fn waiting(world: &World) -> Approval {
     let filter = ApprovalFilter { undecided: true, limit: 10, ..ApprovalFilter::default() };
-    let mut found = world.engine.approvals(&operator(), filter).await.unwrap();
+    let mut found = world.engine.approvals().list(&operator(), filter).await.unwrap();
     assert_eq!(found.len(), 1);
     found.remove(0)
 }
 
 /// Says something in a task.
 async fn answer(world: &World, task: &Task, parts: Vec<Part>) -> Result<Task, Failure> {
-    let target = world.engine.worker(&world.caller, task.head.id.as_str()).await?;
-    let mut request = Request::message(world.caller.clone(), Door::Library, target, parts);
+    let target = world.engine.tasks().target(&world.caller, task.head.id.as_str()).await?;
+    let mut request = CallRequest::message(world.caller.clone(), Door::Library, target, parts);
     request.task = Some(task.head.id.to_string());
-    world.engine.call(request).await?.finish().await
+    world.engine.calls().start(request).await?.into_handle()?.finish().await
 }
 
 async fn say(world: &World, task: &Task, text: &str) -> Result<Task, Failure> {
@@ -101,7 +103,7 @@ async fn say(world: &World, task: &Task, text: &str) -> Result<Task, Failure> {
 
 /// The task once it is over.
 async fn ended(world: &World, id: &TaskId) -> Task {
-    let (mut task, mut following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (mut task, mut following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     while !task.head.state.is_terminal() {
         for recorded in following.next().await.unwrap() {
             task.apply(&recorded.event, recorded.at);
@@ -164,7 +166,7 @@ async fn deny_ends_the_task_and_says_who_and_why() {
     let failure = answer(&world, &task, vec![Part::data(decision)]).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Denied);
     assert_eq!(failure.message, "vercel_ops.deploy was denied by ann: not on a Friday");
-    let task = world.engine.look(&world.caller, task.head.id.as_str()).await.unwrap();
+    let task = world.engine.tasks().read(&world.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(task.head.state, TaskState::Failed);
     assert!(world.peer.calls.lock().is_empty());
 }
@@ -192,7 +194,7 @@ async fn who_is_not_named_may_not_decide() {
     assert!(world.peer.calls.lock().is_empty());
     let by = Decider::Caller(Caller::user("eve"));
     let id = waiting(&world).await.id;
-    let refused = world.engine.decide_on(&by, id.as_str(), true, None).await.unwrap_err();
+    let refused = world.engine.approvals().decide(&by, id.as_str(), true, None).await.unwrap_err();
     assert_eq!(refused.kind, Kind::Denied);
     assert!(refused.message.contains("allow-admin approve_call"), "{refused}");
 }
@@ -206,16 +208,19 @@ async fn whoever_asked_may_not_approve_its_own_call_elsewhere() {
     world.call(json!({})).await.unwrap();
     let id = waiting(&world).await.id;
     let own = Decider::Caller(world.caller.clone());
-    let refused = world.engine.decide_on(&own, id.as_str(), true, None).await.unwrap_err();
+    let refused = world.engine.approvals().decide(&own, id.as_str(), true, None).await.unwrap_err();
     assert_eq!(refused.message, "ann asked for vercel_ops.deploy itself; it needs approval by the ops team");
     // Another token of the same person, for another project of the org, is the same person.
     let elsewhere = rialto_model::ids::Scope { project: "other".into(), ..world.caller.scope.clone() };
     let second = Caller { scope: elsewhere, token: Some("tok_2".into()), ..world.caller.clone() };
     let refused =
-        world.engine.decide_on(&Decider::Caller(second), id.as_str(), true, None).await.unwrap_err();
+        world.engine.approvals().decide(&Decider::Caller(second), id.as_str(), true, None).await.unwrap_err();
     assert_eq!(refused.kind, Kind::Denied, "{refused}");
     let other = Decider::Caller(Caller::user("bob"));
-    assert_eq!(world.engine.decide_on(&other, id.as_str(), true, None).await.unwrap().state(), "approved");
+    assert_eq!(
+        world.engine.approvals().decide(&other, id.as_str(), true, None).await.unwrap().state(),
+        "approved"
+    );
 }
 
 #[tokio::test]
@@ -225,10 +230,11 @@ async fn somebody_elses_approval_lets_a_call_leave_that_nobody_waits_for() {
     let task = world.call(json!({ "token": "hunter2" })).await.unwrap();
     let approval = waiting(&world).await;
     let reason = Some("checked".to_owned());
-    world.engine.decide_on(&operator(), approval.id.as_str(), true, reason).await.unwrap();
+    world.engine.approvals().decide(&operator(), approval.id.as_str(), true, reason).await.unwrap();
     assert_eq!(ended(&world, &task.head.id).await.head.state, TaskState::Completed);
     assert_eq!(world.peer.calls.lock()[0].args().value(), json!({ "token": "hunter2" }));
-    let late = world.engine.decide_on(&operator(), approval.id.as_str(), false, None).await.unwrap_err();
+    let late =
+        world.engine.approvals().decide(&operator(), approval.id.as_str(), false, None).await.unwrap_err();
     assert_eq!(late.kind, Kind::Conflict);
     let record = |event: &rialto_model::verb::VerbEvent| event.verb.verb == "approve_call";
     let told: Vec<_> = world.heard.events().into_iter().filter(record).collect();
@@ -243,11 +249,11 @@ async fn somebody_elses_approval_lets_a_call_leave_that_nobody_waits_for() {
 async fn what_nobody_decides_is_denied_when_its_time_is_over_also_by_another_process() {
     let world = by_ops().await;
     let vault = Vault::default();
-    world.engine.keep_held_in(Arc::new(vault.clone()));
+    world.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
     let task = world.call(json!({})).await.unwrap();
     assert_eq!(vault.0.lock().len(), 1);
     let later = world.later(ScriptedPeer::echo(), Duration::from_secs(1_000)).await;
-    later.engine.keep_held_in(Arc::new(vault.clone()));
+    later.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
     let _keeper = keep(&later);
     let task = ended(&later, &task.head.id).await;
     let failure = task.failure.unwrap();
@@ -260,17 +266,18 @@ async fn what_nobody_decides_is_denied_when_its_time_is_over_also_by_another_pro
 async fn a_held_call_goes_on_in_the_next_process_with_its_secrets() {
     let world = by_ops().await;
     let vault = Vault::default();
-    world.engine.keep_held_in(Arc::new(vault.clone()));
+    world.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
     let task = world.call(json!({ "token": "hunter2" })).await.unwrap();
     let next = world.beside(ScriptedPeer::echo()).await;
-    next.engine.keep_held_in(Arc::new(vault.clone()));
+    next.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
     let approval = waiting(&next).await;
-    let approval = next.engine.decide_on(&operator(), approval.id.as_str(), true, None).await.unwrap();
-    let running = next.engine.go_on_here(&approval).await.unwrap().unwrap();
+    let approval =
+        next.engine.approvals().decide(&operator(), approval.id.as_str(), true, None).await.unwrap();
+    let running = next.engine.approvals().resume_here(&approval).await.unwrap().unwrap();
     assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
     assert_eq!(next.peer.calls.lock()[0].args().value(), json!({ "token": "hunter2" }));
     assert!(vault.0.lock().is_empty() && world.peer.calls.lock().is_empty());
-    assert!(next.engine.is_settled(&approval).await.unwrap());
+    assert!(next.engine.approvals().is_settled(&approval).await.unwrap());
     assert_eq!(task.head.state, TaskState::InputRequired);
 }
 
@@ -278,22 +285,22 @@ async fn a_held_call_goes_on_in_the_next_process_with_its_secrets() {
 async fn however_many_go_on_with_it_the_call_leaves_once() {
     let world = by_ops().await;
     let vault = Vault::default();
-    world.engine.keep_held_in(Arc::new(vault.clone()));
+    world.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
     let peer = ScriptedPeer::echo();
     let mut others = Vec::new();
     for _ in 0..4 {
         let other = world.beside(Arc::clone(&peer)).await;
-        other.engine.keep_held_in(Arc::new(vault.clone()));
+        other.engine.approvals().set_sealed_calls(Arc::new(vault.clone()));
         others.push((keep(&other), other));
     }
     for _ in 0..5 {
         let task = world.call(json!({})).await.unwrap();
         let id = waiting(&world).await.id;
-        world.engine.decide_on(&operator(), id.as_str(), true, None).await.unwrap();
+        world.engine.approvals().decide(&operator(), id.as_str(), true, None).await.unwrap();
         let mut state = task.head.state;
         while state != TaskState::Completed {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            state = world.engine.look(&world.caller, task.head.id.as_str()).await.unwrap().head.state;
+            state = world.engine.tasks().read(&world.caller, task.head.id.as_str()).await.unwrap().head.state;
         }
     }
     assert_eq!(peer.calls.lock().len(), 5);
@@ -303,7 +310,7 @@ async fn however_many_go_on_with_it_the_call_leaves_once() {
 async fn policy_is_asked_again_when_a_call_goes_on() {
     let world = by_caller().await;
     let task = world.call(json!({})).await.unwrap();
-    let agent = world.engine.resolve(&world.caller, "vercel_ops.deploy").unwrap().agent;
+    let agent = world.engine.calls().resolve(&world.caller, "vercel_ops.deploy").unwrap().agent;
     world.engine.registry().set_trust(&agent, Trust::External).await.unwrap();
     let failure = say(&world, &task, "approve").await.unwrap_err();
     assert_eq!(failure.kind, Kind::Denied);
@@ -316,11 +323,11 @@ async fn a_task_that_is_called_off_waits_no_more() {
     let world = by_ops().await;
     let task = world.call(json!({})).await.unwrap();
     let id = waiting(&world).await.id;
-    world.engine.cancel(&world.caller, task.head.id.as_str()).await.unwrap();
-    let late = world.engine.decide_on(&operator(), id.as_str(), true, None).await.unwrap_err();
+    world.engine.tasks().cancel(&world.caller, task.head.id.as_str()).await.unwrap();
+    let late = world.engine.approvals().decide(&operator(), id.as_str(), true, None).await.unwrap_err();
     assert_eq!(late.kind, Kind::Conflict);
     let filter = ApprovalFilter { undecided: true, limit: 10, ..ApprovalFilter::default() };
-    assert!(world.engine.approvals(&operator(), filter).await.unwrap().is_empty());
+    assert!(world.engine.approvals().list(&operator(), filter).await.unwrap().is_empty());
     assert!(waiting_is_over(&world).await);
 }
 
@@ -379,7 +386,7 @@ async fn an_agent_that_says_it_waits_for_approval_is_only_asking() {
 
 #[tokio::test]
 async fn work_under_way_can_ask_and_is_told_in_the_same_task() {
-    let engine = Arc::new(Mutex::new(None::<rialto_engine::FaintEngine>));
+    let engine = Arc::new(Mutex::new(None::<rialto_engine::WeakEngine>));
     let known = Arc::clone(&engine);
     let peer = ScriptedPeer::with(move |call| {
         if let Some(verdict) = Verdict::of(&call.parts) {
@@ -388,13 +395,14 @@ async fn work_under_way_can_ask_and_is_told_in_the_same_task() {
         }
         let (call, engine) = (call.clone(), known.lock().clone().unwrap());
         let asked = async move {
-            let wish = Wish::of(&call, "rm", Json::of(&json!({ "path": "/", "password": "hunter2" })));
-            engine.get().unwrap().hold_for_approval(wish).await.unwrap()
+            let wish =
+                ApprovalRequest::of(&call, "rm", Json::of(&json!({ "path": "/", "password": "hunter2" })));
+            engine.upgrade().unwrap().approvals().request(wish).await.unwrap()
         };
         stream::iter([accepted("r-1", "c-1")]).chain(stream::once(asked)).boxed()
     });
     let world = World::with(peer).await;
-    *engine.lock() = Some(world.engine.faint());
+    *engine.lock() = Some(world.engine.downgrade());
     for (word, expected) in [("approve", "true by ann"), ("deny", "false by ann")] {
         let task = world.call(json!({})).await.unwrap();
         assert_eq!(task.head.state, TaskState::InputRequired);
@@ -407,7 +415,7 @@ async fn work_under_way_can_ask_and_is_told_in_the_same_task() {
     let _keeper = keep(&world);
     let task = world.call(json!({})).await.unwrap();
     let id = waiting(&world).await.id;
-    world.engine.decide_on(&operator(), id.as_str(), true, None).await.unwrap();
+    world.engine.approvals().decide(&operator(), id.as_str(), true, None).await.unwrap();
     let done = ended(&world, &task.head.id).await;
     let Content::Text(text) = &done.artifacts[0].parts[0].content else { panic!("no text") };
     assert_eq!(text, "true by olga");

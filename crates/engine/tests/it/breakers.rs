@@ -50,7 +50,7 @@ fn calls(world: &World) -> usize {
 
 pub(crate) fn state(world: &World) -> &'static str {
     let agents = world.engine.registry().all();
-    world.engine.breaker(&agents[0].id).state
+    world.engine.calls().breaker_status(&agents[0].id).state
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn one_caller_whose_calls_fail_does_not_keep_others_from_the_agent() {
     for _ in 0..30 {
         let mut request = world.request(json!({}));
         request.caller.id = CallerId::from("clumsy");
-        world.engine.call(request).await.unwrap().finish().await.unwrap_err();
+        world.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
         call(&world).await.unwrap();
     }
     assert_eq!((calls(&world), state(&world)), (60, "closed"));

@@ -99,7 +99,8 @@ async fn what_an_agent_sent_before_its_question_counts_too() {
     assert_eq!(task.head.state, TaskState::InputRequired);
     let mut request = world.request(json!({ "go": "on" }));
     request.task = Some(task.head.id.as_str().to_owned());
-    let failure = world.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    let failure =
+        world.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
     assert!(failure.message.contains("max_task_bytes"), "{}", failure.message);
 }
 
@@ -126,9 +127,9 @@ async fn a_call_that_too_many_others_led_to_is_refused() {
         request.caller.hops = hops;
         request
     };
-    world.engine.call(with_hops(2)).await.unwrap().finish().await.unwrap();
+    world.engine.calls().start(with_hops(2)).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!(world.peer.calls.lock()[0].caller.hops, 2, "what is sent carries the count on");
-    let failure = world.engine.call(with_hops(3)).await.unwrap_err();
+    let failure = world.engine.calls().start(with_hops(3)).await.unwrap_err();
     assert!(
         failure.message.contains("3 calls") && failure.message.contains("max_hops under [calls]"),
         "{failure:?}"
@@ -136,7 +137,7 @@ async fn a_call_that_too_many_others_led_to_is_refused() {
     let mut traced = world.request(json!({}));
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     traced.trace = rialto_model::trace::Trace::parse(parent, Some("vendor=1,rialto=3")).map(Box::new);
-    let failure = world.engine.call(traced).await.unwrap_err();
+    let failure = world.engine.calls().start(traced).await.unwrap_err();
     assert!(failure.message.contains("max_hops"), "tracestate carries it too: {failure:?}");
     assert_eq!(world.peer.calls.lock().len(), 1);
 }
@@ -149,9 +150,10 @@ async fn an_agent_that_calls_itself_and_passes_nothing_on_is_refused_too() {
     world.caller = Caller { kind: CallerKind::Agent, ..Caller::user(agent.id.as_str()) };
     let mut running = Vec::new();
     for _ in 0..3 {
-        running.push(world.engine.call(world.request(json!({}))).await.unwrap());
+        running
+            .push(world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap());
     }
-    let failure = world.engine.call(world.request(json!({}))).await.unwrap_err();
+    let failure = world.engine.calls().start(world.request(json!({}))).await.unwrap_err();
     assert!(failure.message.contains("max_hops"), "{failure:?}");
     assert_eq!(running.len(), 3);
 }
@@ -193,6 +195,10 @@ async fn an_org_that_keeps_more_than_its_quota_makes_no_new_calls() {
     assert!(bytes > 400_000 && bytes < 450_000, "the store counts the same: {bytes}");
     let quota = limits::Quota { storage_bytes: 1_000_000, ..limits::Quota::default() };
     let orgs = [(world.caller.scope.org.as_str().to_owned(), quota)].into();
-    world.engine.limit(&limits::Config { orgs, org_storage_bytes: 1, ..limits::Config::default() });
+    world.engine.calls().set_limits(&limits::Config {
+        orgs,
+        org_storage_bytes: 1,
+        ..limits::Config::default()
+    });
     world.call(json!({})).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
-use rialto_engine::{Config, Request, Step, registry::Registration};
+use rialto_engine::{CallRequest, CallUpdate, Config, registry::Registration};
 use rialto_model::{
     agent::Trust,
     call::{Caller, CallerKind, Door, Target},
@@ -42,7 +42,7 @@ async fn a_call_brings_its_result_and_is_in_the_journal() {
         events.iter().map(|e| e.event.name()).collect::<Vec<_>>(),
         ["accepted", "artifact", "finished"]
     );
-    assert_eq!(world.engine.task(&world.caller, task.head.id.as_str()).await.unwrap(), task);
+    assert_eq!(world.engine.tasks().get(&world.caller, task.head.id.as_str()).await.unwrap(), task);
 }
 
 #[tokio::test]
@@ -84,8 +84,12 @@ async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
     assert!(world.heard.events()[0].context.denied);
     assert_eq!(world.heard.events()[2].error.as_ref().unwrap().code, -32003);
-    let tasks =
-        world.engine.tasks(&world.caller, TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    let tasks = world
+        .engine
+        .tasks()
+        .list(&world.caller, TaskFilter { limit: 10, ..TaskFilter::default() })
+        .await
+        .unwrap();
     assert!(tasks.is_empty());
     assert!(world.store.load(&world.caller.scope.org).await.unwrap().is_empty());
     assert_eq!(
@@ -135,7 +139,7 @@ async fn a_change_of_trust_holds_for_the_very_next_call() {
 #[tokio::test]
 async fn a_subscriber_can_deny_a_call() {
     let world = World::with(ScriptedPeer::echo()).await;
-    world.engine.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not on a Sunday")));
+    world.engine.audit().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not on a Sunday")));
     let failure = world.call(json!({})).await.unwrap_err();
     assert_eq!((failure.kind, failure.message.as_str()), (Kind::Denied, "not on a Sunday"));
     assert!(world.peer.calls.lock().is_empty());
@@ -198,14 +202,15 @@ async fn a_call_that_takes_too_long_goes_on_and_can_be_fetched_later() {
         first.chain(later.flatten()).boxed()
     });
     let world = World::with(peer).await;
-    let request = Request { wall_clock: Some(Duration::from_millis(30)), ..world.request(json!({})) };
-    let failure = world.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    let request = CallRequest { timeout: Some(Duration::from_millis(30)), ..world.request(json!({})) };
+    let failure =
+        world.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::PeerTimeout);
     let data = failure.data.unwrap().value();
     assert_eq!(data["remoteTaskId"], "remote-1");
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
     let id = data["taskId"].as_str().unwrap();
-    assert_eq!(world.engine.task(&world.caller, id).await.unwrap().head.state, TaskState::Working);
+    assert_eq!(world.engine.tasks().get(&world.caller, id).await.unwrap().head.state, TaskState::Working);
     opened.notify_one();
     let task = eventually_ended(&world, id).await;
     assert_eq!(task.artifacts.len(), 1);
@@ -214,7 +219,7 @@ async fn a_call_that_takes_too_long_goes_on_and_can_be_fetched_later() {
 
 async fn eventually_ended(world: &World, id: &str) -> rialto_model::task::Task {
     loop {
-        let task = world.engine.task(&world.caller, id).await.unwrap();
+        let task = world.engine.tasks().get(&world.caller, id).await.unwrap();
         if task.head.state.is_terminal() {
             return task;
         }
@@ -227,9 +232,10 @@ async fn whoever_waits_hears_something_now_and_then() {
     let peer = ScriptedPeer::with(|_| stream::pending().boxed());
     let world = World::empty(peer, Config { heartbeat_secs: 1, ..Config::default() }).await;
     world.register(agents::skill("deploy"), Trust::Trusted).await;
-    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
-    assert!(matches!(running.next().await, Step::Heartbeat));
-    assert!(matches!(running.next().await, Step::Heartbeat));
+    let mut running =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    assert!(matches!(running.next().await, CallUpdate::Heartbeat));
+    assert!(matches!(running.next().await, CallUpdate::Heartbeat));
 }
 
 #[tokio::test]
@@ -238,14 +244,18 @@ async fn a_cancelled_call_reaches_the_remote_task() {
         stream::iter([accepted("remote-1", "context-1"), working()]).chain(stream::pending()).boxed()
     });
     let world = World::with(peer).await;
-    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
-    assert!(matches!(running.next().await, Step::Event(_)));
+    let mut running =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    assert!(matches!(running.next().await, CallUpdate::Event(_)));
     let id = running.task().clone();
     running.cancel();
     let failure = running.finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::PeerFailed);
     assert_eq!(world.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
-    assert_eq!(world.engine.task(&world.caller, id.as_str()).await.unwrap().head.state, TaskState::Canceled);
+    assert_eq!(
+        world.engine.tasks().get(&world.caller, id.as_str()).await.unwrap().head.state,
+        TaskState::Canceled
+    );
 }
 
 #[tokio::test]
@@ -262,16 +272,17 @@ async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
     let waiting = world.call(json!({})).await.unwrap();
     assert_eq!(waiting.head.state, TaskState::InputRequired);
     assert_eq!(waiting.message.unwrap().text(), "which colour?");
-    let answer = Request {
+    let answer = CallRequest {
         task: Some("remote-1".to_owned()),
-        ..Request::message(
+        ..CallRequest::message(
             world.caller.clone(),
             Door::Library,
             world.request(json!({})).target,
             vec![Part::text("red")],
         )
     };
-    let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
+    let done =
+        world.engine.calls().start(answer).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!((done.head.id, done.head.state), (waiting.head.id, TaskState::Completed));
     assert_eq!(world.phases(), ["pre-verb", "post-verb waiting", "pre-verb", "post-verb completed"]);
 }
@@ -308,9 +319,11 @@ async fn what_is_said_while_a_task_goes_on_is_said_to_it_all_the_same() {
     });
     let world = World::with(peer).await;
     let waiting = world.call(json!({})).await.unwrap().head;
-    world.engine.bus().subscribe(Arc::new(Meddler(Arc::clone(&world.store), waiting.clone())));
-    let answer = Request { task: Some("remote-1".to_owned()), ..world.request(json!({ "colour": "red" })) };
-    let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
+    world.engine.audit().subscribe(Arc::new(Meddler(Arc::clone(&world.store), waiting.clone())));
+    let answer =
+        CallRequest { task: Some("remote-1".to_owned()), ..world.request(json!({ "colour": "red" })) };
+    let done =
+        world.engine.calls().start(answer).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!((done.head.id, done.head.state), (waiting.id, TaskState::Completed));
 }
 
@@ -319,10 +332,10 @@ async fn an_open_task_is_asked_about_and_what_is_known_is_not_written_twice() {
     let world = World::telling(asked()).await;
     let waiting = world.call(json!({})).await.unwrap();
     world.peer.will_tell(asked());
-    let same = world.engine.task(&world.caller, "remote-1").await.unwrap();
+    let same = world.engine.tasks().get(&world.caller, "remote-1").await.unwrap();
     assert_eq!(same.head.version, waiting.head.version);
     world.peer.will_tell(finished_with_data(json!(1)));
-    let done = world.engine.task(&world.caller, "remote-1").await.unwrap();
+    let done = world.engine.tasks().get(&world.caller, "remote-1").await.unwrap();
     assert_eq!(done.head.state, TaskState::Completed);
 }
 
@@ -332,13 +345,14 @@ async fn nobody_finds_another_caller_s_task() {
     let task = world.call(json!({})).await.unwrap();
     let other = Caller::user("bob");
     for id in [task.head.id.as_str(), "remote-1"] {
-        assert_eq!(world.engine.task(&other, id).await.unwrap_err().kind, Kind::NotFound);
-        assert_eq!(world.engine.cancel(&other, id).await.unwrap_err().kind, Kind::NotFound);
+        assert_eq!(world.engine.tasks().get(&other, id).await.unwrap_err().kind, Kind::NotFound);
+        assert_eq!(world.engine.tasks().cancel(&other, id).await.unwrap_err().kind, Kind::NotFound);
     }
     assert!(
         world
             .engine
-            .tasks(&other, TaskFilter { limit: 9, ..TaskFilter::default() })
+            .tasks()
+            .list(&other, TaskFilter { limit: 9, ..TaskFilter::default() })
             .await
             .unwrap()
             .is_empty()
@@ -350,19 +364,19 @@ async fn an_ended_task_cannot_be_called_off_or_continued() {
     let world = World::with(ScriptedPeer::echo()).await;
     let task = world.call(json!({})).await.unwrap();
     let id = task.head.id.to_string();
-    assert_eq!(world.engine.cancel(&world.caller, &id).await.unwrap_err().kind, Kind::Conflict);
-    let request = Request { task: Some(id), ..world.request(json!({})) };
-    assert_eq!(world.engine.call(request).await.unwrap_err().kind, Kind::Conflict);
+    assert_eq!(world.engine.tasks().cancel(&world.caller, &id).await.unwrap_err().kind, Kind::Conflict);
+    let request = CallRequest { task: Some(id), ..world.request(json!({})) };
+    assert_eq!(world.engine.calls().start(request).await.unwrap_err().kind, Kind::Conflict);
 }
 
 #[tokio::test]
 async fn both_names_reach_the_same_skill() {
     let world = World::with(ScriptedPeer::echo()).await;
     for name in ["vercel_ops.deploy", "a2a_vercel_ops_deploy"] {
-        let Target { agent, skill } = world.engine.resolve(&world.caller, name).unwrap();
+        let Target { agent, skill } = world.engine.calls().resolve(&world.caller, name).unwrap();
         assert_eq!((agent.slug.as_str(), skill.unwrap().id.as_str()), ("vercel_ops", "deploy"));
     }
-    assert!(world.engine.resolve(&world.caller, "vercel_ops.other").is_none());
+    assert!(world.engine.calls().resolve(&world.caller, "vercel_ops.other").is_none());
 }
 
 #[tokio::test]
@@ -384,7 +398,16 @@ async fn an_agent_calls_in_as_itself_and_only_while_it_is_registered() {
     world.call(json!({})).await.unwrap();
     let request = world.request(json!({}));
     world.engine.registry().remove(&clerk).await.unwrap();
-    let refused = world.engine.call(request).await.err().unwrap();
+    let refused = world.engine.calls().start(request).await.err().unwrap();
     assert_eq!(refused.kind, Kind::Denied);
     assert!(refused.message.contains("not a registered agent"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_future_of_a_call_is_small() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let start = world.engine.calls().start(world.request(json!({})));
+    let bytes = size_of_val(&start);
+    drop(start);
+    assert!(bytes <= 10 * 1024, "{bytes} bytes");
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
-use rialto_engine::{Request, Said};
+use rialto_engine::{CallRequest, CallStart};
 use rialto_model::{
     event::Event,
     ids::TaskId,
@@ -15,10 +15,10 @@ use serde_json::json;
 
 use crate::fixture::World;
 
-async fn said(world: &World, request: Request) -> (TaskId, bool) {
-    match world.engine.say(request).await.unwrap() {
-        Said::Begun { running, .. } => (running.task().clone(), true),
-        Said::Again(task) => (task, false),
+async fn said(world: &World, request: CallRequest) -> (TaskId, bool) {
+    match world.engine.calls().start(request).await.unwrap() {
+        CallStart::Started(running) => (running.task().clone(), true),
+        CallStart::Duplicate(task) => (task, false),
     }
 }
 
@@ -90,12 +90,12 @@ async fn the_same_message_to_another_process_is_one_task() {
 #[tokio::test]
 async fn the_same_message_to_two_processes_at_work_is_one_task() {
     let first = echoing().await;
-    first.engine.take_post().await.unwrap();
+    first.engine.lease().register().await.unwrap();
     let one = first.say(first.talk("m-1", None, json!({}))).await;
     first.in_the_end(&one).await;
     // The first has been alone so far, and must learn that it is not any more.
     let second = first.beside(ScriptedPeer::echo()).await;
-    second.engine.take_post().await.unwrap();
+    second.engine.lease().register().await.unwrap();
     let two = second.say(second.talk("m-2", None, json!({}))).await;
     second.in_the_end(&two).await;
     assert_eq!(said(&first, first.talk("m-2", None, json!({}))).await, (two, false));
@@ -105,9 +105,9 @@ async fn the_same_message_to_two_processes_at_work_is_one_task() {
 #[tokio::test]
 async fn the_same_message_to_two_processes_at_once_is_one_task() {
     let first = echoing().await;
-    first.engine.take_post().await.unwrap();
+    first.engine.lease().register().await.unwrap();
     let second = first.beside(ScriptedPeer::echo()).await;
-    second.engine.take_post().await.unwrap();
+    second.engine.lease().register().await.unwrap();
     for n in 0..50 {
         let id = format!("m-{n}");
         let (one, other) = tokio::join!(
@@ -117,20 +117,20 @@ async fn the_same_message_to_two_processes_at_once_is_one_task() {
         assert_eq!(one.0, other.0, "one task");
         assert_ne!(one.1, other.1, "begun once");
     }
-    first.engine.drain(Duration::from_secs(60)).await;
-    second.engine.drain(Duration::from_secs(60)).await;
+    first.engine.running().drain(Duration::from_secs(60)).await;
+    second.engine.running().drain(Duration::from_secs(60)).await;
     assert_eq!(first.peer.calls.lock().len() + second.peer.calls.lock().len(), 50);
 }
 
 #[tokio::test]
 async fn a_claim_of_a_call_that_was_refused_is_given_up() {
     let first = echoing().await;
-    first.engine.take_post().await.unwrap();
+    first.engine.lease().register().await.unwrap();
     let second = first.beside(ScriptedPeer::echo()).await;
-    second.engine.take_post().await.unwrap();
+    second.engine.lease().register().await.unwrap();
     let mut request = first.talk("m-1", None, json!({}));
     request.parts = vec![Part::text("x"); MOST_PARTS + 1];
-    assert!(first.engine.say(request).await.is_err());
+    assert!(first.engine.calls().start(request).await.is_err());
     assert!(said(&second, second.talk("m-1", None, json!({}))).await.1, "the message may be sent again");
 }
 
@@ -153,7 +153,7 @@ async fn words_in_brackets_are_no_masks() {
 async fn a_caller_that_hangs_up_while_its_task_is_written_down_leaves_none_that_nobody_works_on() {
     for n in 0..20 {
         let world = echoing().await;
-        let saying = world.engine.say(world.talk("m-1", None, json!({ "n": n })));
+        let saying = world.engine.calls().start(world.talk("m-1", None, json!({ "n": n })));
         let is_there = async || {
             let found = world.store.tasks_of_message(&world.caller.scope, &world.caller.id, "m-1").await;
             !found.unwrap().is_empty()
@@ -195,7 +195,7 @@ async fn a_message_that_was_refused_can_be_sent_again() {
     let world = echoing().await;
     let mut refused = world.talk("m-1", None, json!({}));
     refused.parts = vec![Part::text("x"); rialto_model::message::MOST_PARTS + 1];
-    assert!(world.engine.say(refused).await.is_err());
+    assert!(world.engine.calls().start(refused).await.is_err());
     let (_, is_new) = said(&world, world.talk("m-1", None, json!({}))).await;
     assert!(is_new);
 }
@@ -212,7 +212,7 @@ async fn a_context_is_the_agents_own_context_there_and_nobody_elses() {
         world.peer.calls.lock().iter().map(|call| call.continues.context_id.clone()).collect();
     assert_eq!(continued, [None, Some("context-1".to_owned()), None]);
     for (task, context) in [(&first, "ours"), (&second, "ours"), (&third, "another")] {
-        let head = world.engine.look(&world.caller, task.as_str()).await.unwrap().head;
+        let head = world.engine.tasks().read(&world.caller, task.as_str()).await.unwrap().head;
         assert_eq!(head.context.as_ref().map(rialto_model::ids::ContextId::as_str), Some(context));
     }
     // Another process knows it too.
@@ -226,7 +226,7 @@ async fn a_context_is_the_agents_own_context_there_and_nobody_elses() {
 async fn secrets_in_messages_reach_the_agent_and_are_not_kept() {
     let world = echoing().await;
     let mut request = world.talk("m-1", None, json!({ "password": "hunter2", "note": "plain" }));
-    let message = &mut Arc::get_mut(&mut request.talk.as_mut().unwrap().spoken).unwrap().message;
+    let message = &mut Arc::get_mut(&mut request.conversation.as_mut().unwrap().spoken).unwrap().message;
     message.parts.push(Part::text("use ghp_abcdef"));
     message.metadata = Some(rialto_model::json::Json::of(&json!({ "token": "hunter3" })));
     let id = world.say(request).await;

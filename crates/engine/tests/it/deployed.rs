@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_engine::{
-    Config, Request,
+    CallRequest, Config,
     peer::DiscoveryError,
     registry::{Deployment, RegistryError},
 };
@@ -58,7 +58,7 @@ async fn serving(servers: &[(&str, &[&str])]) -> World {
     for (name, tools) in servers {
         let skills = tools.iter().map(|tool| agents::skill(tool)).collect();
         world.discovery.serve(&format!("mcp:{name}"), agents::card(name, skills));
-        world.engine.registry().deploy(server(name)).await.unwrap();
+        world.engine.registry().deployments().deploy(server(name)).await.unwrap();
     }
     world
 }
@@ -70,16 +70,16 @@ fn listed(world: &World) -> Vec<String> {
 
 /// What a name leads to, as `<row>/<skill>`.
 fn found(world: &World, name: &str) -> String {
-    let target = world.engine.resolve(&world.caller, name);
+    let target = world.engine.calls().resolve(&world.caller, name);
     assert!(target.is_some(), "{name} is unknown");
     let target = target.unwrap();
     format!("{}/{}", target.agent.url, target.skill_id())
 }
 
 async fn call(world: &World, name: &str) -> Result<Task, Failure> {
-    let target = world.engine.resolve(&world.caller, name).unwrap();
-    let request = Request::skill(world.caller.clone(), Door::Library, target, Json::empty_object());
-    world.engine.call(request).await?.finish().await
+    let target = world.engine.calls().resolve(&world.caller, name).unwrap();
+    let request = CallRequest::skill(world.caller.clone(), Door::Library, target, Json::empty_object());
+    world.engine.calls().start(request).await?.into_handle()?.finish().await
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn of_two_tools_with_one_name_the_first_keeps_it() {
 async fn a_function_comes_before_servers_and_agents_stay_as_they_are() {
     let world = serving(&[("weather", &["lookup", "vercel_ops.deploy"])]).await;
     world.register(agents::skill("deploy"), Trust::Trusted).await;
-    world.engine.registry().configure(&[function("lookup")], true).await.unwrap();
+    world.engine.registry().deployments().configure(&[function("lookup")], true).await.unwrap();
     assert_eq!(
         listed(&world),
         ["lookup", "vercel_ops.deploy", "weather.lookup", "weather.vercel_ops.deploy"]
@@ -126,7 +126,8 @@ async fn events_report_the_name_that_is_listed() {
 async fn the_configuration_adds_changes_and_removes() {
     let world = empty().await;
     let registry = world.engine.registry();
-    let unasked = registry.configure(&[server("weather"), function("add")], true).await.unwrap();
+    let unasked =
+        registry.deployments().configure(&[server("weather"), function("add")], true).await.unwrap();
     assert_eq!(unasked.iter().map(|row| row.url.as_str()).collect::<Vec<_>>(), ["mcp:weather"]);
     assert_eq!((unasked[0].trust, unasked[0].keep), (Trust::System, Keep::Configured));
     assert_eq!(listed(&world), ["add"]);
@@ -136,17 +137,17 @@ async fn the_configuration_adds_changes_and_removes() {
     assert_eq!(listed(&world), ["add", "lookup"]);
 
     let version = registry.find(&Scope::default(), "weather").unwrap().version;
-    assert!(registry.configure(&[server("weather")], false).await.unwrap().is_empty());
+    assert!(registry.deployments().configure(&[server("weather")], false).await.unwrap().is_empty());
     let same = registry.find(&Scope::default(), "weather").unwrap();
     assert_eq!(same.version, version, "what is as it was is not written again");
 
-    registry.configure(&[server("weather")], true).await.unwrap();
+    registry.deployments().configure(&[server("weather")], true).await.unwrap();
     assert_eq!(listed(&world), ["lookup"]);
     let refused = registry.remove(&same).await;
     assert!(matches!(refused, Err(RegistryError::Configured(_))), "{refused:?}");
-    let refused = registry.deploy(server("weather")).await;
+    let refused = registry.deployments().deploy(server("weather")).await;
     assert!(matches!(refused, Err(RegistryError::Configured(_))), "{refused:?}");
-    registry.configure(&[], true).await.unwrap();
+    registry.deployments().configure(&[], true).await.unwrap();
     assert!(world.store.agents().await.unwrap().is_empty());
 }
 
@@ -167,7 +168,7 @@ async fn a_dead_server_takes_its_tools_from_the_list_and_keeps_them_known() {
 async fn a_server_that_moves_is_called_where_it_is() {
     let world = empty().await;
     let registry = world.engine.registry();
-    let unasked = registry.configure(&[server("weather")], true).await.unwrap();
+    let unasked = registry.deployments().configure(&[server("weather")], true).await.unwrap();
     world.discovery.serve("mcp:weather", agents::card("weather", vec![agents::skill("lookup")]));
     registry.probe(&unasked[0]).await.unwrap();
     assert_eq!(found(&world, "lookup"), "mcp:weather/lookup");
@@ -176,8 +177,8 @@ async fn a_server_that_moves_is_called_where_it_is() {
         via: via("elsewhere"),
         sampling: None,
     }));
-    registry.configure(&[Deployment { backing, ..server("weather") }], true).await.unwrap();
-    let target = world.engine.resolve(&world.caller, "lookup").unwrap();
+    registry.deployments().configure(&[Deployment { backing, ..server("weather") }], true).await.unwrap();
+    let target = world.engine.calls().resolve(&world.caller, "lookup").unwrap();
     assert_eq!(target.agent.backing.via().unwrap().described(), "elsewhere");
 }
 
@@ -186,7 +187,7 @@ async fn nothing_is_stored_when_a_server_cannot_be_asked() {
     let world = empty().await;
     let url = "mcp:weather".to_owned();
     world.discovery.fail(&url, DiscoveryError::Unreachable { url: url.clone(), reason: "no".into() });
-    world.engine.registry().deploy(server("weather")).await.unwrap_err();
+    world.engine.registry().deployments().deploy(server("weather")).await.unwrap_err();
     assert!(world.store.agents().await.unwrap().is_empty());
 }
 
@@ -209,7 +210,7 @@ async fn what_an_external_server_changes_in_its_tools_is_held_until_somebody_app
         let world = empty().await;
         let registry = world.engine.registry();
         world.discovery.serve("mcp:weather", card("Looks it up"));
-        registry.configure(&[Deployment { trust, ..server("weather") }], true).await.unwrap();
+        registry.deployments().configure(&[Deployment { trust, ..server("weather") }], true).await.unwrap();
         let probe = async || {
             let row = registry.find(&world.caller.scope, "weather").unwrap();
             registry.probe(&row).await.unwrap();
@@ -242,7 +243,11 @@ async fn the_configuration_sets_how_far_a_server_is_trusted_and_without_it_that_
         (None, Trust::External),
         (Some(Trust::System), Trust::System),
     ] {
-        registry.configure(&[Deployment { trust: wanted, ..server("weather") }], true).await.unwrap();
+        registry
+            .deployments()
+            .configure(&[Deployment { trust: wanted, ..server("weather") }], true)
+            .await
+            .unwrap();
         let row = registry.find(&world.caller.scope, "weather").unwrap();
         assert_eq!(row.trust, trust, "{wanted:?}");
     }

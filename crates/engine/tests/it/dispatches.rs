@@ -4,7 +4,9 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{Config, DispatchRequest, Overheard, Request, Running, registry::Registration, routing};
+use rialto_engine::{
+    CallHandle, CallRequest, Config, DispatchRequest, RecordingHook, registry::Registration, routing,
+};
 use rialto_model::{
     agent::Trust,
     call::{Call, Caller, Door, Target},
@@ -53,7 +55,7 @@ fn wanted(world: &World) -> DispatchRequest {
 }
 
 async fn dispatch(world: &World) -> Result<Task, Failure> {
-    world.engine.dispatch(wanted(world)).await?.finish().await
+    world.engine.dispatches().start(wanted(world)).await?.finish().await
 }
 
 /// What is known of an agent in the type of work that is dispatched here.
@@ -71,7 +73,7 @@ async fn known(world: &World, name: &str) -> Posterior {
 }
 
 async fn records(world: &World) -> Vec<Dispatch> {
-    world.engine.dispatches(&world.caller, DispatchFilter::default()).await.unwrap()
+    world.engine.dispatches().list(&world.caller, DispatchFilter::default()).await.unwrap()
 }
 
 fn slug_of(call: &Call) -> &str {
@@ -99,14 +101,14 @@ fn done() -> Vec<Event> {
 async fn work_goes_to_somebody_who_fits_and_the_decision_can_be_read_back() {
     let world = world_of(&["anna", "berta"], ScriptedPeer::echo()).await;
     join(&world, "carl", Trust::Trusted).await;
-    let running = world.engine.dispatch(wanted(&world)).await.unwrap();
+    let running = world.engine.dispatches().start(wanted(&world)).await.unwrap();
     let id = running.dispatch().unwrap().clone();
     let task = running.finish().await.unwrap();
     assert_eq!(task.head.state, TaskState::Completed);
 
     for key in [id.to_string(), task.head.id.to_string()] {
         let filter = DispatchFilter { id: Some(key), ..DispatchFilter::default() };
-        let found = world.engine.dispatches(&world.caller, filter).await.unwrap();
+        let found = world.engine.dispatches().list(&world.caller, filter).await.unwrap();
         let [record] = found.as_slice() else { panic!("one decision: {found:?}") };
         assert_eq!((&record.id, record.candidates.len()), (&id, 3));
         let chosen = &record.candidates[0];
@@ -195,7 +197,7 @@ async fn when_nobody_was_there_the_next_best_goes_on() {
     );
     assert!(matches!(&record.candidates[0].verdict, Verdict::Out(why) if why == "connection refused"));
     assert_eq!(record.candidates[1].verdict, Verdict::Chosen);
-    let first = world.engine.look(&world.caller, record.attempts[0].task_id.as_str()).await.unwrap();
+    let first = world.engine.tasks().read(&world.caller, record.attempts[0].task_id.as_str()).await.unwrap();
     assert_eq!(first.head.state, TaskState::Failed, "both are in the journal");
     assert_eq!(known(&world, "dead").await.losses, 1.0);
 }
@@ -219,8 +221,8 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
         ..routing::Config::default()
     };
     let world = world_with(&["solo"], peer, breaker).await;
-    let overheard = Overheard::default();
-    world.engine.bus().subscribe(Arc::new(overheard.clone()));
+    let overheard = RecordingHook::default();
+    world.engine.audit().subscribe(Arc::new(overheard.clone()));
     for _ in 0..3 {
         assert_eq!(dispatch(&world).await.unwrap_err().kind, Kind::PeerUnreachable);
     }
@@ -284,13 +286,13 @@ async fn when_nobody_is_left_the_error_says_why_each_fell_out() {
     assert_eq!(candidates[0]["why"], "policy does not let ann call it");
     assert!(records(&world).await.is_empty() && world.peer.calls.lock().is_empty());
     let empty = DispatchRequest { work: Work::default(), ..wanted(&world) };
-    assert_eq!(world.engine.dispatch(empty).await.unwrap_err().kind, Kind::Invalid);
+    assert_eq!(world.engine.dispatches().start(empty).await.unwrap_err().kind, Kind::Invalid);
 }
 
 #[tokio::test]
 async fn a_call_that_is_refused_on_the_way_teaches_nothing_and_gives_its_slot_back() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
-    world.engine.bus().subscribe(Arc::new(|event: &mut rialto_model::verb::VerbEvent| {
+    world.engine.audit().subscribe(Arc::new(|event: &mut rialto_model::verb::VerbEvent| {
         event.context.deny("not today");
     }));
     for _ in 0..12 {
@@ -306,7 +308,7 @@ async fn what_is_called_off_teaches_nothing() {
         stream::iter([accepted("r", "c"), working()]).chain(stream::pending()).boxed()
     });
     let world = world_of(&["anna"], peer).await;
-    let mut running = world.engine.dispatch(wanted(&world)).await.unwrap();
+    let mut running = world.engine.dispatches().start(wanted(&world)).await.unwrap();
     running.next().await;
     running.cancel();
     assert!(running.finish().await.is_err());
@@ -326,23 +328,24 @@ async fn what_waits_teaches_nothing_until_it_is_over() {
     let task = dispatch(&world).await.unwrap();
     assert_eq!(task.head.state, TaskState::InputRequired);
     assert_eq!(known(&world, "anna").await, Posterior::default());
-    let target = world.engine.worker(&world.caller, task.head.id.as_str()).await.unwrap();
-    let mut answer = Request::message(world.caller.clone(), Door::Library, target, vec![Part::text("yes")]);
+    let target = world.engine.tasks().target(&world.caller, task.head.id.as_str()).await.unwrap();
+    let mut answer =
+        CallRequest::message(world.caller.clone(), Door::Library, target, vec![Part::text("yes")]);
     answer.task = Some(task.head.id.to_string());
-    world.engine.call(answer).await.unwrap().finish().await.unwrap();
+    world.engine.calls().start(answer).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     world.clock.forward(Duration::from_secs(2));
-    world.engine.explain(&world.caller, &qa()).await.unwrap();
+    world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(known(&world, "anna").await.wins, 1.0);
 }
 
 #[tokio::test]
 async fn what_ends_while_nobody_waits_is_learned_from_later() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
-    drop(world.engine.dispatch(wanted(&world)).await.unwrap());
-    world.engine.drain(Duration::from_secs(5)).await;
+    drop(world.engine.dispatches().start(wanted(&world)).await.unwrap());
+    world.engine.running().drain(Duration::from_secs(5)).await;
     assert_eq!(known(&world, "anna").await, Posterior::default());
     world.clock.forward(Duration::from_secs(2));
-    world.engine.explain(&world.caller, &qa()).await.unwrap();
+    world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(known(&world, "anna").await.wins, 1.0);
 }
 
@@ -375,10 +378,10 @@ async fn no_agent_ever_has_more_than_it_can_take() {
         // A caller has a limit of its own.
         let caller = Caller::user(format!("user{n}"));
         let (engine, wanted) = (world.engine.clone(), DispatchRequest { caller, ..wanted(world) });
-        tokio::spawn(async move { engine.dispatch(wanted).await })
+        tokio::spawn(async move { engine.dispatches().start(wanted).await })
     };
     let asked: Vec<_> = (0..256).map(|n| request(if n % 2 == 0 { &world } else { &other }, n)).collect();
-    let mut under_way: Vec<Running> = Vec::new();
+    let mut under_way: Vec<CallHandle> = Vec::new();
     for asked in asked {
         match asked.await.unwrap() {
             Ok(running) => under_way.push(running),
@@ -409,24 +412,25 @@ async fn a_direct_call_takes_a_slot_too() {
     let mut calls = Vec::new();
     for _ in 0..6 {
         let target = Target { agent: Arc::clone(&agent), skill: None };
-        let request = Request::message(world.caller.clone(), Door::Library, target, vec![Part::text("hi")]);
-        calls.push(world.engine.call(request).await.unwrap());
+        let request =
+            CallRequest::message(world.caller.clone(), Door::Library, target, vec![Part::text("hi")]);
+        calls.push(world.engine.calls().start(request).await.unwrap().into_handle().unwrap());
     }
-    let record = world.engine.explain(&world.caller, &qa()).await.unwrap();
+    let record = world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap();
     assert_eq!((record.candidates[0].active_tasks, record.candidates[0].load_factor), (6, 0.5));
 }
 
 #[tokio::test]
 async fn a_change_of_the_registry_is_seen_by_the_next_decision() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
-    assert_eq!(world.engine.explain(&world.caller, &qa()).await.unwrap().candidates.len(), 1);
+    assert_eq!(world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap().candidates.len(), 1);
     join(&world, "berta", Trust::Trusted).await;
-    let record = world.engine.explain(&world.caller, &qa()).await.unwrap();
+    let record = world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(record.candidates.len(), 2);
     assert!(records(&world).await.is_empty(), "an explanation promises nothing");
     let anna = world.engine.registry().by_slug(&world.caller.scope, "anna").unwrap();
     world.engine.registry().remove(&anna).await.unwrap();
-    let record = world.engine.explain(&world.caller, &qa()).await.unwrap();
+    let record = world.engine.dispatches().explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(record.candidates.iter().map(|one| one.agent.as_str()).collect::<Vec<_>>(), ["berta"]);
 }
 
@@ -444,9 +448,10 @@ async fn words_go_to_the_agent_where_its_skill_wants_arguments() {
     assert_eq!(task.head.skill, None);
     let with = |parts| DispatchRequest { parts, ..wanted(&world) };
     let data = |text: &str| vec![Part::data(rialto_model::json::Json::parse(text).unwrap())];
-    let fits = world.engine.dispatch(with(data(r#"{"site":"a"}"#))).await.unwrap().finish().await.unwrap();
+    let fits =
+        world.engine.dispatches().start(with(data(r#"{"site":"a"}"#))).await.unwrap().finish().await.unwrap();
     assert_eq!(fits.head.skill.unwrap().as_str(), "test");
-    let failure = world.engine.dispatch(with(data(r#"{"sight":"a"}"#))).await.unwrap_err();
+    let failure = world.engine.dispatches().start(with(data(r#"{"sight":"a"}"#))).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("do not fit the schema"), "{failure}");
 }
@@ -465,7 +470,7 @@ async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
     };
     for _ in 0..10 {
         let request = DispatchRequest { parts: vec![picture.clone()], ..wanted(&world) };
-        let task = world.engine.dispatch(request).await.unwrap().finish().await.unwrap();
+        let task = world.engine.dispatches().start(request).await.unwrap().finish().await.unwrap();
         let record = records(&world).await.remove(0);
         assert_eq!(record.worker().unwrap().task_id, task.head.id);
         assert_eq!(record.work.input_modes, ["image/png"]);
@@ -474,6 +479,6 @@ async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
         assert_eq!(out.verdict, Verdict::Out(why));
     }
     let named = Work { input_modes: vec!["video/mp4".to_owned()], ..qa() };
-    let record = world.engine.explain(&world.caller, &named).await.unwrap();
+    let record = world.engine.dispatches().explain(&world.caller, &named).await.unwrap();
     assert_eq!(record.candidates[0].agent, "anna", "who says nothing takes everything");
 }

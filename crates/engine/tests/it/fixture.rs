@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rialto_engine::{
-    Config, Engine, Overheard, Parts, Registry, Request, Said, Talk, registry::Registration,
+    CallRequest, CallStart, Config, ConversationMessage, Engine, EngineDeps, RecordingHook, Registry,
+    registry::Registration,
 };
 use rialto_model::{
     agent::Trust,
@@ -33,7 +34,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) peer: Arc<ScriptedPeer>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
-    pub(crate) heard: Overheard,
+    pub(crate) heard: RecordingHook,
     pub(crate) caller: Caller,
     pub(crate) clock: Arc<Ahead>,
     /// The policies beside those of a fresh install.
@@ -101,7 +102,7 @@ impl World {
     pub(crate) async fn later(&self, peer: Arc<ScriptedPeer>, ahead: Duration) -> Self {
         let (store, discovery) = (Arc::clone(&self.store), Arc::clone(&self.discovery));
         let world = Self::on(store, discovery, peer, (Config::default(), ahead, self.policies));
-        world.engine.sync().await.unwrap();
+        world.engine.policies().sync().await.unwrap();
         world
     }
 
@@ -114,7 +115,7 @@ impl World {
         let (store, switch) = FaultyStore::wrap(Arc::clone(&self.store));
         let world =
             Self::on(store, Arc::clone(&self.discovery), peer, (Config::default(), ahead, self.policies));
-        world.engine.sync().await.unwrap();
+        world.engine.policies().sync().await.unwrap();
         (world, switch)
     }
 
@@ -127,7 +128,7 @@ impl World {
         let clock = Arc::new(Ahead(Mutex::new(ahead)));
         let registry =
             Arc::new(Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone()));
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store: store.clone(),
             registry,
             peer: peer.clone(),
@@ -136,8 +137,8 @@ impl World {
             clock: clock.clone(),
             config,
         });
-        let heard = Overheard::default();
-        engine.bus().subscribe(Arc::new(heard.clone()));
+        let heard = RecordingHook::default();
+        engine.audit().subscribe(Arc::new(heard.clone()));
         Self { engine, store, peer, discovery, heard, caller: Caller::user("ann"), clock, policies }
     }
 
@@ -147,40 +148,46 @@ impl World {
         self.engine.registry().register(wanted).await.unwrap();
     }
 
-    pub(crate) fn request(&self, args: Value) -> Request {
-        let target = self.engine.resolve(&self.caller, "vercel_ops.deploy").unwrap();
-        Request::skill(self.caller.clone(), Door::Library, target, Json::from(args))
+    pub(crate) fn request(&self, args: Value) -> CallRequest {
+        let target = self.engine.calls().resolve(&self.caller, "vercel_ops.deploy").unwrap();
+        CallRequest::skill(self.caller.clone(), Door::Library, target, Json::from(args))
     }
 
     /// A message of a conversation; without a context it begins one.
-    pub(crate) fn talk(&self, id: &str, context: Option<&str>, args: Value) -> Request {
+    pub(crate) fn talk(&self, id: &str, context: Option<&str>, args: Value) -> CallRequest {
         let mut request = self.request(args);
         let message = Message::new(id, Role::User, request.parts.clone());
         let is_named = context.is_some();
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
         let spoken = Arc::new(Spoken::new(message, None));
-        let (is_once, wants_begun) = (true, true);
-        request.talk =
-            Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
+        let (is_once, wants_initial_task) = (true, true);
+        request.conversation = Some(Box::new(ConversationMessage {
+            context,
+            is_named,
+            is_once,
+            wants_initial_task,
+            spoken,
+            content_hash: None,
+        }));
         request
     }
 
     /// Says something, lets it go on by itself, and answers its task. The same message must not have come before.
-    pub(crate) async fn say(&self, request: Request) -> TaskId {
-        match self.engine.say(request).await.unwrap() {
-            Said::Begun { running, .. } => running.task().clone(),
-            Said::Again(task) => panic!("{task} was begun before"),
+    pub(crate) async fn say(&self, request: CallRequest) -> TaskId {
+        match self.engine.calls().start(request).await.unwrap() {
+            CallStart::Started(running) => running.task().clone(),
+            CallStart::Duplicate(task) => panic!("{task} was begun before"),
         }
     }
 
     /// The task, once nothing runs here any more.
     pub(crate) async fn in_the_end(&self, id: &TaskId) -> Task {
-        self.engine.drain(Duration::from_secs(60)).await;
-        self.engine.look(&self.caller, id.as_str()).await.unwrap()
+        self.engine.running().drain(Duration::from_secs(60)).await;
+        self.engine.tasks().read(&self.caller, id.as_str()).await.unwrap()
     }
 
     pub(crate) async fn call(&self, args: Value) -> Result<Task, Failure> {
-        self.engine.call(self.request(args)).await?.finish().await
+        self.engine.calls().start(self.request(args)).await?.into_handle()?.finish().await
     }
 
     /// The names of the bus events so far, with their outcome.

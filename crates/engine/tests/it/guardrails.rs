@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{DispatchRequest, Guarding, Step, guardrails::Asker};
+use rialto_engine::{CallUpdate, DispatchRequest, GuardrailSet, guardrails::Asker};
 use rialto_guard::{
     classifier::{ClassifierOptions, ClassifyResponse},
     scoped_rules::Guardrails,
@@ -44,7 +44,7 @@ pub(crate) fn guard(world: &World, setting: Value) {
 
 fn guard_with(world: &World, setting: Value, asker: Asker) {
     let setting: Guardrails = serde_json::from_value(setting).unwrap();
-    world.engine.guard(Guarding::new(&setting, asker).unwrap());
+    world.engine.guardrails().replace(GuardrailSet::new(&setting, asker).unwrap());
 }
 
 async fn world_with(events: Vec<Event>, setting: Value) -> World {
@@ -84,7 +84,8 @@ async fn everything(world: &World) -> String {
         let events = world.store.events(&head.id, 0).await.unwrap();
         all.push_str(&format!("{head:?} {events:?}"));
     }
-    let dispatches = world.engine.dispatches(&world.caller, rialto_model::routing::DispatchFilter::default());
+    let dispatches =
+        world.engine.dispatches().list(&world.caller, rialto_model::routing::DispatchFilter::default());
     all.push_str(&format!("{:?}", dispatches.await.unwrap()));
     all
 }
@@ -142,7 +143,7 @@ async fn what_is_replaced_on_its_way_in_is_so_for_the_agent_and_the_store_alike(
 async fn a_conversation_keeps_what_went_on_and_not_what_was_said() {
     let world = world_with(text("done"), on_mark("redact", "input")).await;
     let mut request = world.talk("m1", None, json!({ "note": MARK }));
-    let talk = request.talk.as_mut().unwrap();
+    let talk = request.conversation.as_mut().unwrap();
     let mut spoken = (*talk.spoken).clone();
     spoken.message.metadata = Some(Json::of(&json!({ "beside": MARK })));
     talk.spoken = Arc::new(spoken);
@@ -165,7 +166,7 @@ async fn a_warning_lets_it_go_on_and_stands_in_the_tasks_metadata() {
         let task = world.call(json!({ "note": MARK })).await.unwrap();
         assert_eq!(text_of(&task), format!("you said {MARK}"));
         assert_eq!(task.guardrail().unwrap().header(), "warn; checks=regex; kinds=mark", "{target}");
-        let kept = world.engine.look(&world.caller, task.head.id.as_str()).await.unwrap();
+        let kept = world.engine.tasks().read(&world.caller, task.head.id.as_str()).await.unwrap();
         assert_eq!(kept.metadata, task.metadata);
         let noted = findings(&trail(&world).await);
         assert_eq!(noted.len(), if target == "both" { 2 } else { 1 });
@@ -210,7 +211,7 @@ async fn an_answer_that_is_blocked_is_in_no_artifact_journal_or_event() {
         assert_eq!(failure.kind, Kind::Blocked, "{answer:?}");
         let data = failure.data.unwrap().value();
         assert_eq!((&data["kinds"], &data["direction"]), (&json!(["mark"]), &json!("output")));
-        let task = world.engine.look(&world.caller, data["taskId"].as_str().unwrap()).await.unwrap();
+        let task = world.engine.tasks().read(&world.caller, data["taskId"].as_str().unwrap()).await.unwrap();
         assert_eq!(task.head.state, TaskState::Failed);
         assert_eq!(task.failure.unwrap().kind, Kind::Blocked);
         let events = world.store.events(&task.head.id, 0).await.unwrap();
@@ -261,9 +262,10 @@ async fn nothing_is_told_before_it_was_looked_through_and_warnings_hold_nothing_
         });
         let world = World::with(peer).await;
         guard(&world, on_mark(action, "output"));
-        let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
+        let mut running =
+            world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
         let mut heard = Vec::new();
-        while let Ok(Step::Event(event)) =
+        while let Ok(CallUpdate::Event(event)) =
             tokio::time::timeout(Duration::from_millis(300), running.next()).await
         {
             heard.push(event.name());
@@ -301,10 +303,10 @@ async fn an_answer_in_a_task_is_looked_through_like_a_call() {
     assert_eq!(task.head.state, TaskState::InputRequired);
     let mut request = world.request(json!({ "answer": MARK }));
     request.task = Some(task.head.id.to_string());
-    let failure = world.engine.call(request).await.unwrap_err();
+    let failure = world.engine.calls().start(request).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Blocked);
     assert_eq!(world.peer.calls.lock().len(), 1);
-    let after = world.engine.look(&world.caller, task.head.id.as_str()).await.unwrap();
+    let after = world.engine.tasks().read(&world.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(after.head.state, TaskState::InputRequired, "the task still waits");
     assert_unseen(&world).await;
 }
@@ -319,11 +321,19 @@ async fn a_task_that_is_asked_about_later_comes_the_same_way() {
         world.peer.will_tell(vec![piece(MARK, false, true), finished()]);
         let id = task.head.id.as_str();
         let task = if by_following {
-            let failure = world.engine.rejoin(&world.caller, id).await.unwrap().finish().await.unwrap_err();
+            let failure = world
+                .engine
+                .calls()
+                .follow_remote(&world.caller, id)
+                .await
+                .unwrap()
+                .finish()
+                .await
+                .unwrap_err();
             assert_eq!(failure.kind, Kind::Blocked);
-            world.engine.look(&world.caller, id).await.unwrap()
+            world.engine.tasks().read(&world.caller, id).await.unwrap()
         } else {
-            world.engine.task(&world.caller, id).await.unwrap()
+            world.engine.tasks().get(&world.caller, id).await.unwrap()
         };
         assert_eq!((task.head.state, task.failure.unwrap().kind), (TaskState::Failed, Kind::Blocked));
         assert_unseen(&world).await;
@@ -354,14 +364,15 @@ async fn work_that_names_nobody_is_looked_through_before_the_choice_is_written_d
         DispatchRequest::new(world.caller.clone(), Door::Library, work, parts)
     };
     guard(&world, on_mark("block", "input"));
-    let failure = world.engine.dispatch(wanted(MARK)).await.unwrap_err();
+    let failure = world.engine.dispatches().start(wanted(MARK)).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Blocked);
     assert!(world.peer.calls.lock().is_empty());
-    let none = world.engine.dispatches(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
+    let none =
+        world.engine.dispatches().list(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
     assert!(none.unwrap().is_empty());
     assert_unseen(&world).await;
     guard(&world, on_mark("redact", "input"));
-    world.engine.dispatch(wanted(&format!("test {MARK}"))).await.unwrap().finish().await.unwrap();
+    world.engine.dispatches().start(wanted(&format!("test {MARK}"))).await.unwrap().finish().await.unwrap();
     assert_unseen(&world).await;
     let kept = everything(&world).await;
     assert!(kept.contains("test [mark]"), "{kept}");
@@ -375,10 +386,10 @@ async fn a_blocked_answer_teaches_nothing_about_its_agent() {
     guard(&world, on_mark("block", "output"));
     let work = Work { work_type: "qa".into(), ..Work::default() };
     let wanted = DispatchRequest::new(world.caller.clone(), Door::Library, work, vec![Part::text("go")]);
-    let failure = world.engine.dispatch(wanted).await.unwrap().finish().await.unwrap_err();
+    let failure = world.engine.dispatches().start(wanted).await.unwrap().finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::Blocked);
     let record =
-        world.engine.dispatches(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
+        world.engine.dispatches().list(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
     let outcome = record.unwrap()[0].attempts[0].outcome.unwrap();
     assert!(!outcome.is_observed(), "{outcome:?}");
 }
@@ -400,7 +411,7 @@ async fn the_strictest_of_everybodys_the_orgs_and_the_skills_wins() {
     setting["skills"]["vercel_ops.deploy"] = on_mark("block", "input");
     guard(&world, setting);
     assert_eq!(world.call(json!({ "a": MARK })).await.unwrap_err().kind, Kind::Blocked, "the skill's");
-    world.engine.guard(None);
+    world.engine.guardrails().replace(None);
     world.call(json!({ "a": MARK })).await.unwrap();
 }
 
@@ -408,12 +419,12 @@ async fn the_strictest_of_everybodys_the_orgs_and_the_skills_wins() {
 fn what_does_not_hold_up_is_named_with_its_place() {
     let broken = json!({ "checks": [{ "type": "regex", "config": { "patterns": [{ "name": "x", "pattern": "(" }] } }] });
     let setting: Guardrails = serde_json::from_value(json!({ "skills": { "a.b": broken } })).unwrap();
-    let error = Guarding::new(&setting, nobody()).err().unwrap().to_string();
+    let error = GuardrailSet::new(&setting, nobody()).err().unwrap().to_string();
     assert!(error.starts_with("guardrails.skills.\"a.b\": "), "{error}");
     let setting: Guardrails = serde_json::from_value(broken).unwrap();
-    let error = Guarding::new(&setting, nobody()).err().unwrap().to_string();
+    let error = GuardrailSet::new(&setting, nobody()).err().unwrap().to_string();
     assert!(error.starts_with("guardrails: "), "{error}");
-    assert!(Guarding::new(&Guardrails::default(), nobody()).unwrap().is_none());
+    assert!(GuardrailSet::new(&Guardrails::default(), nobody()).unwrap().is_none());
 }
 
 #[tokio::test]
@@ -441,7 +452,7 @@ async fn a_model_server_is_asked_about_each_part_at_once_and_its_silence_counts_
     guard_with(&world, setting("closed"), Arc::clone(&asker));
     let mut request = world.request(json!({}));
     request.parts = vec![Part::text("you"), Part::text("idiot")];
-    let failure = world.engine.call(request).await.unwrap_err();
+    let failure = world.engine.calls().start(request).await.unwrap_err();
     assert_eq!(failure.data.unwrap().value()["kinds"], json!(["toxicity"]));
     assert_eq!(asked.lock().len(), 2);
     world.call(json!({ "note": "nice" })).await.unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use rialto_engine::Following;
+use rialto_engine::TaskSubscription;
 use rialto_model::{
     event::{Aside, Event, Recorded},
     ids::TaskId,
@@ -43,7 +43,7 @@ fn stepping(steps: usize) -> (Arc<ScriptedPeer>, Arc<Semaphore>) {
 }
 
 /// Everything up to the end of the task.
-async fn everything(mut following: Following) -> Vec<Recorded> {
+async fn everything(mut following: TaskSubscription) -> Vec<Recorded> {
     let mut heard = Vec::new();
     while !heard.last().is_some_and(|last: &Recorded| matches!(last.event, Event::Finished { .. })) {
         heard.extend(following.next().await.unwrap());
@@ -77,7 +77,7 @@ async fn begun(steps: usize) -> (World, TaskId, Arc<Semaphore>) {
 #[tokio::test]
 async fn a_listener_hears_every_event_once_and_in_order_as_it_happens() {
     let (world, id, permits) = begun(100).await;
-    let (task, following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (task, following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     assert_eq!((task.head.state, task.head.version), (TaskState::Submitted, 1));
     let heard = tokio::spawn(everything(following));
     for _ in 0..102 {
@@ -90,7 +90,7 @@ async fn a_listener_hears_every_event_once_and_in_order_as_it_happens() {
 #[tokio::test]
 async fn a_listener_that_is_a_thousand_events_behind_hears_them_all() {
     let (world, id, permits) = begun(1_000).await;
-    let (_, following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (_, following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     permits.add_permits(1_002);
     world.in_the_end(&id).await;
     assert_whole(&everything(following).await, 2, 1_003);
@@ -99,13 +99,13 @@ async fn a_listener_that_is_a_thousand_events_behind_hears_them_all() {
 #[tokio::test]
 async fn a_listener_that_comes_in_the_middle_hears_what_its_snapshot_does_not_show() {
     let (world, id, permits) = begun(300).await;
-    let (_, mut early) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (_, mut early) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     permits.add_permits(120);
     let mut heard = Vec::new();
     while heard.len() < 120 {
         heard.extend(early.next().await.unwrap());
     }
-    let (task, late) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (task, late) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     assert_eq!(task.head.version, 121);
     permits.add_permits(182);
     assert_whole(&everything(late).await, 122, 303);
@@ -118,11 +118,11 @@ async fn many_listeners_hear_the_same() {
     let (world, id, permits) = begun(400).await;
     let mut listeners = Vec::new();
     for _ in 0..50 {
-        let (_, following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+        let (_, following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
         listeners.push(tokio::spawn(everything(following)));
     }
     // One that never listens must not hold up the others.
-    let idle = world.engine.follow(&world.caller, id.as_str()).await.unwrap().1;
+    let idle = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap().1;
     permits.add_permits(402);
     for listener in listeners {
         assert_whole(&listener.await.unwrap(), 2, 403);
@@ -134,7 +134,7 @@ async fn many_listeners_hear_the_same() {
 async fn a_listener_hears_what_another_process_writes() {
     let (world, id, permits) = begun(600).await;
     let other = world.beside(ScriptedPeer::echo()).await;
-    let (_, following) = other.engine.follow(&other.caller, id.as_str()).await.unwrap();
+    let (_, following) = other.engine.tasks().subscribe(&other.caller, id.as_str()).await.unwrap();
     let heard = tokio::spawn(everything(following));
     permits.add_permits(300);
     tokio::task::yield_now().await;
@@ -145,7 +145,7 @@ async fn a_listener_hears_what_another_process_writes() {
 #[tokio::test]
 async fn waiting_that_was_given_up_loses_nothing() {
     let (world, id, permits) = begun(50).await;
-    let (_, mut following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (_, mut following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     let mut heard: Vec<Recorded> = Vec::new();
     while heard.len() < 52 {
         permits.add_permits(1);
@@ -163,5 +163,5 @@ async fn nobody_listens_to_somebody_elses_task() {
     let world = World::telling(finished_with_data(json!(1))).await;
     let id = world.say(world.talk("m-1", None, json!({}))).await;
     let bob = rialto_model::call::Caller::user("bob");
-    assert!(world.engine.follow(&bob, id.as_str()).await.is_err());
+    assert!(world.engine.tasks().subscribe(&bob, id.as_str()).await.is_err());
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use rialto_engine::{Config, Engine, Parts, PolicyLoader, Registry};
+use rialto_engine::{Config, Engine, EngineDeps, PolicyLoader, Registry};
 use rialto_model::{clock::SystemClock, store::Store};
 use rialto_policy::{Policy, PolicySource};
 use rialto_store::SqliteStore;
@@ -21,7 +21,7 @@ fn engine(loader: PolicyLoader) -> Engine {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
     let (discovery, clock) = (Arc::new(ScriptedDiscovery::default()), Arc::new(SystemClock));
     let registry = Registry::new(store.clone(), discovery, clock.clone(), Config::default());
-    Engine::new(Parts {
+    Engine::new(EngineDeps {
         store,
         registry: Arc::new(registry),
         peer: ScriptedPeer::echo(),
@@ -52,7 +52,7 @@ async fn what_was_read_earlier_never_takes_the_place_of_what_was_read_later() {
     let reload = || {
         tokio::spawn({
             let engine = engine.clone();
-            async move { engine.reload_policy().await.unwrap() }
+            async move { engine.policies().reload().await.unwrap() }
         })
     };
     let first = reload();
@@ -66,5 +66,5 @@ async fn what_was_read_earlier_never_takes_the_place_of_what_was_read_later() {
     let_go.send(()).unwrap();
     first.await.unwrap();
     second.await.unwrap();
-    assert_eq!(engine.policy().ids(), ["read-1"]);
+    assert_eq!(engine.policies().active().ids(), ["read-1"]);
 }

@@ -173,7 +173,7 @@ async fn removing_an_agent_revokes_it() {
     let agent = registry.find(&world.caller.scope, "vercel_ops").unwrap();
     registry.remove(&agent).await.unwrap();
     assert!(listed(&world).is_empty());
-    assert!(world.engine.resolve(&world.caller, "vercel_ops.deploy").is_none());
+    assert!(world.engine.calls().resolve(&world.caller, "vercel_ops.deploy").is_none());
     assert!(world.store.agents().await.unwrap().is_empty());
 }
 
@@ -218,14 +218,14 @@ async fn a_change_of_our_own_is_not_read_again_by_those_who_ask_meanwhile() {
     let world = world().await;
     let registry = world.engine.registry();
     let mut row = registry.all().remove(0);
-    world.engine.sync().await.unwrap();
+    world.engine.policies().sync().await.unwrap();
     let before = registry.surprises();
     let (engine, is_over) = (world.engine.clone(), Arc::new(AtomicBool::new(false)));
     let asking = tokio::spawn({
         let is_over = Arc::clone(&is_over);
         async move {
             while !is_over.load(Ordering::SeqCst) {
-                engine.sync().await.unwrap();
+                engine.policies().sync().await.unwrap();
             }
         }
     });

@@ -42,7 +42,8 @@ async fn held(seconds: Option<i64>) -> (World, Task) {
 }
 
 async fn ended(world: &World, task: &Task) -> Task {
-    let (mut task, mut following) = world.engine.follow(&world.caller, task.head.id.as_str()).await.unwrap();
+    let (mut task, mut following) =
+        world.engine.tasks().subscribe(&world.caller, task.head.id.as_str()).await.unwrap();
     while !task.head.state.is_terminal() {
         for recorded in following.next().await.unwrap() {
             task.apply(&recorded.event, recorded.at);
@@ -54,7 +55,7 @@ async fn ended(world: &World, task: &Task) -> Task {
 fn keep(world: &World) -> tokio_util::sync::DropGuard {
     let (engine, stop) = (world.engine.clone(), CancellationToken::new());
     let until = stop.clone();
-    tokio::spawn(async move { engine.keep_approvals(until).await });
+    tokio::spawn(async move { engine.approvals().run_expiry_loop(until).await });
     stop.drop_guard()
 }
 
@@ -75,9 +76,9 @@ async fn approving_a_call_whose_token_was_revoked_does_not_make_it() {
     let (world, task) = held(None).await;
     let by = Decider::Operator("olga".to_owned());
     world.store.revoke_token("tok_1", world.engine.now()).await.unwrap();
-    let waiting = world.engine.approvals(&by, Default::default()).await.unwrap().remove(0);
-    let approval = world.engine.decide_on(&by, waiting.id.as_str(), true, None).await.unwrap();
-    world.engine.go_on_here(&approval).await.unwrap();
+    let waiting = world.engine.approvals().list(&by, Default::default()).await.unwrap().remove(0);
+    let approval = world.engine.approvals().decide(&by, waiting.id.as_str(), true, None).await.unwrap();
+    world.engine.approvals().resume_here(&approval).await.unwrap();
     let failure = ended(&world, &task).await.failure.unwrap();
     assert!(failure.kind == Kind::Denied && failure.message.contains("so it was not made"), "{failure}");
     assert!(world.peer.calls.lock().is_empty());
@@ -88,8 +89,8 @@ async fn a_call_of_a_good_token_is_made_once_it_is_approved() {
     let (world, task) = held(Some(1_000)).await;
     let _keeper = keep(&world);
     let by = Decider::Operator("olga".to_owned());
-    let waiting = world.engine.approvals(&by, Default::default()).await.unwrap().remove(0);
-    world.engine.decide_on(&by, waiting.id.as_str(), true, None).await.unwrap();
+    let waiting = world.engine.approvals().list(&by, Default::default()).await.unwrap().remove(0);
+    world.engine.approvals().decide(&by, waiting.id.as_str(), true, None).await.unwrap();
     assert_eq!(ended(&world, &task).await.head.state, TaskState::Completed);
     assert_eq!(world.peer.calls.lock().len(), 1);
 }
@@ -112,8 +113,8 @@ async fn a_call_that_waited_still_counts_the_calls_that_led_to_it() {
     assert_eq!(task.head.state, TaskState::InputRequired);
     let _keeper = keep(&world);
     let by = Decider::Operator("olga".to_owned());
-    let waiting = world.engine.approvals(&by, Default::default()).await.unwrap().remove(0);
-    world.engine.decide_on(&by, waiting.id.as_str(), true, None).await.unwrap();
+    let waiting = world.engine.approvals().list(&by, Default::default()).await.unwrap().remove(0);
+    world.engine.approvals().decide(&by, waiting.id.as_str(), true, None).await.unwrap();
     assert_eq!(ended(&world, &task).await.head.state, TaskState::Completed);
     assert_eq!(world.peer.calls.lock()[0].caller.hops, 5);
 }

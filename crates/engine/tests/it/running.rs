@@ -4,7 +4,7 @@ use std::{cell::Cell, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{Config, Running, Step};
+use rialto_engine::{CallHandle, CallUpdate, Config};
 use rialto_model::{
     agent::Trust,
     event::{Aside, Event},
@@ -41,23 +41,23 @@ fn gated(first: Vec<Event>, rest: Vec<Event>) -> (Arc<ScriptedPeer>, Arc<Notify>
 }
 
 /// A call that waits for its agent, which will answer when the gate opens.
-async fn waiting() -> (World, Running, Arc<Notify>) {
+async fn waiting() -> (World, CallHandle, Arc<Notify>) {
     let (peer, gate) = gated(Vec::new(), finished_with_data(json!({ "n": 1 })));
     let (world, mut running) = begun(peer).await;
     assert!(running.next().now_or_never().is_none());
     (world, running, gate)
 }
 
-async fn begun(peer: Arc<ScriptedPeer>) -> (World, Running) {
+async fn begun(peer: Arc<ScriptedPeer>) -> (World, CallHandle) {
     let world = World::with(peer).await;
-    let running = world.engine.call(world.request(json!({}))).await.unwrap();
+    let running = world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
     (world, running)
 }
 
 /// The task, once nothing runs any more.
 async fn in_the_end(world: &World, id: &TaskId) -> Task {
-    world.engine.drain(PATIENCE).await;
-    world.engine.task(&world.caller, id.as_str()).await.unwrap()
+    world.engine.running().drain(PATIENCE).await;
+    world.engine.tasks().get(&world.caller, id.as_str()).await.unwrap()
 }
 
 #[tokio::test]
@@ -79,11 +79,11 @@ async fn a_call_that_is_answered_at_once_is_driven_by_whoever_waits() {
 async fn after_its_first_news_a_call_goes_on_unread() {
     let (peer, gate) = gated(vec![accepted("remote-1", "context-1")], finished_with_data(json!(1)));
     let (world, mut running) = begun(peer).await;
-    assert!(matches!(running.next().await, Step::Event(_)));
+    assert!(matches!(running.next().await, CallUpdate::Event(_)));
     gate.notify_one();
     let id = running.task().clone();
     assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Completed);
-    assert!(matches!(running.next().await, Step::Done(task) if task.artifacts.len() == 1));
+    assert!(matches!(running.next().await, CallUpdate::Done(task) if task.artifacts.len() == 1));
 }
 
 #[tokio::test]
@@ -94,8 +94,8 @@ async fn everything_that_comes_at_once_is_told_in_order() {
     let mut told = Vec::new();
     let done = loop {
         match running.next().await {
-            Step::Event(event) => told.push(event.name()),
-            Step::Done(task) => break task,
+            CallUpdate::Event(event) => told.push(event.name()),
+            CallUpdate::Done(task) => break task,
             step => panic!("{step:?} was not expected"),
         }
         gate.notify_one();
@@ -117,7 +117,7 @@ async fn the_last_words_are_told_even_if_the_end_comes_with_them() {
     });
     let (_world, mut running) = begun(peer).await;
     let mut told = Vec::new();
-    while let Step::Event(event) = running.next().await {
+    while let CallUpdate::Event(event) = running.next().await {
         told.push(event.name());
     }
     assert_eq!(told, ["accepted", "progress"]);
@@ -128,7 +128,7 @@ async fn waiting_that_was_given_up_is_begun_again_and_nothing_is_lost() {
     let (world, mut running, gate) = waiting().await;
     assert!(running.next().now_or_never().is_none());
     gate.notify_one();
-    assert!(matches!(running.next().await, Step::Done(task) if task.artifacts.len() == 1));
+    assert!(matches!(running.next().await, CallUpdate::Done(task) if task.artifacts.len() == 1));
     assert_eq!(world.peer.calls.lock().len(), 1);
 }
 
@@ -177,10 +177,10 @@ async fn a_call_that_is_called_off_before_its_first_news_is_called_off_at_the_ag
 async fn whoever_waits_hears_that_somebody_else_called_it_off() {
     let (world, mut running, gate) = waiting().await;
     let id = running.task().clone();
-    let called_off = world.engine.cancel(&world.caller, id.as_str()).await.unwrap();
+    let called_off = world.engine.tasks().cancel(&world.caller, id.as_str()).await.unwrap();
     assert_eq!(called_off.head.state, TaskState::Canceled);
     gate.notify_one();
-    assert!(matches!(running.next().await, Step::Failed(_)));
+    assert!(matches!(running.next().await, CallUpdate::Failed(_)));
     assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Canceled);
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
 }
@@ -191,9 +191,9 @@ async fn an_agent_that_names_a_task_after_it_was_called_off_is_told() {
     let (world, mut running) = begun(peer).await;
     assert!(running.next().now_or_never().is_none());
     let id = running.task().clone();
-    world.engine.cancel(&world.caller, id.as_str()).await.unwrap();
+    world.engine.tasks().cancel(&world.caller, id.as_str()).await.unwrap();
     gate.notify_one();
-    assert!(matches!(running.next().await, Step::Failed(_)));
+    assert!(matches!(running.next().await, CallUpdate::Failed(_)));
     assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Canceled);
     assert_eq!(world.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
@@ -204,7 +204,7 @@ async fn draining_waits_for_a_call_that_is_waited_for() {
     let (world, running, gate) = waiting().await;
     let drained = Cell::new(false);
     let drain = async {
-        world.engine.drain(PATIENCE).await;
+        world.engine.running().drain(PATIENCE).await;
         drained.set(true);
     };
     let call = async {
@@ -222,17 +222,18 @@ async fn a_call_goes_on_beyond_its_first_heartbeat() {
     let (peer, gate) = gated(Vec::new(), finished_with_data(json!(1)));
     let world = World::empty(peer, Config { heartbeat_secs: 1, ..Config::default() }).await;
     world.register(agents::skill("deploy"), Trust::Trusted).await;
-    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
-    assert!(matches!(running.next().await, Step::Heartbeat));
+    let mut running =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    assert!(matches!(running.next().await, CallUpdate::Heartbeat));
     gate.notify_one();
     let id = running.task().clone();
     assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Completed);
-    assert!(matches!(running.next().await, Step::Done(_)));
+    assert!(matches!(running.next().await, CallUpdate::Done(_)));
 }
 
 #[tokio::test]
 async fn nothing_comes_after_the_end() {
     let (_world, mut running) = begun(ScriptedPeer::echo()).await;
-    assert!(matches!(running.next().await, Step::Done(_)));
-    assert!(matches!(running.next().await, Step::Failed(failure) if failure.kind == Kind::Internal));
+    assert!(matches!(running.next().await, CallUpdate::Done(_)));
+    assert!(matches!(running.next().await, CallUpdate::Failed(failure) if failure.kind == Kind::Internal));
 }

@@ -42,7 +42,7 @@ impl Processes {
         let here = World::over_with(open(&folder), here, config.clone());
         here.register(agents::skill("deploy"), Trust::Trusted).await;
         let there = World::over_with(open(&folder), there, config.clone());
-        there.engine.sync().await.unwrap();
+        there.engine.policies().sync().await.unwrap();
         let processes = Self { here, there, folder };
         // Windows begin at whole minutes: none begins during a test.
         let second = u64::try_from(SystemClock.now().as_second().rem_euclid(60)).unwrap();
@@ -58,7 +58,7 @@ impl Processes {
     /// Each sends what it has counted, and then reads what the others have.
     async fn exchange(&self) {
         for process in [&self.here, &self.there, &self.here] {
-            process.engine.share_usage().await.unwrap();
+            process.engine.usage().exchange().await.unwrap();
         }
     }
 }
@@ -92,8 +92,8 @@ async fn calls_of_an_org_count_together_at_all_processes_and_after_a_restart() {
         assert!(refused.kind == Kind::Busy && refused.message.contains("10 calls of this day"), "{refused}");
     }
     let restarted = World::over_with(open(folder), ScriptedPeer::echo(), a_day(10));
-    restarted.engine.sync().await.unwrap();
-    restarted.engine.share_usage().await.unwrap();
+    restarted.engine.policies().sync().await.unwrap();
+    restarted.engine.usage().exchange().await.unwrap();
     assert_eq!(call(&restarted).await.unwrap_err().kind, Kind::Busy);
     processes.forward(Duration::from_secs(24 * 60 * 60));
     call(here).await.unwrap();
@@ -150,12 +150,12 @@ async fn calls_that_could_not_be_sent_are_sent_later() {
         call(&here).await.unwrap();
     }
     switch.set(Fault::Unavailable);
-    here.engine.share_usage().await.unwrap_err();
+    here.engine.usage().exchange().await.unwrap_err();
     switch.set(Fault::None);
-    here.engine.share_usage().await.unwrap();
+    here.engine.usage().exchange().await.unwrap();
     let there = World::over_with(open(&folder), ScriptedPeer::echo(), a_day(10));
-    there.engine.sync().await.unwrap();
-    there.engine.share_usage().await.unwrap();
+    there.engine.policies().sync().await.unwrap();
+    there.engine.usage().exchange().await.unwrap();
     for _ in 0..4 {
         call(&there).await.unwrap();
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use rialto_engine::{Config, Step, limits};
+use rialto_engine::{CallUpdate, Config, limits};
 use rialto_model::{agent::Trust, failure::Kind, task::TaskState};
 use rialto_testkit::{
     agents,
@@ -19,12 +19,13 @@ async fn a_call_that_does_not_end_in_time_is_handed_back_with_its_task_id() {
         stream::iter([accepted("remote-1", "context-1")]).chain(stream::pending()).boxed()
     });
     let world = World::with(peer).await;
-    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
-    assert!(matches!(running.next().await, Step::Event(_)));
-    world.engine.drain(Duration::from_millis(1)).await;
-    assert_eq!(world.engine.in_flight(), 1);
-    world.engine.hand_back().await;
-    assert_eq!(world.engine.in_flight(), 0);
+    let mut running =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    assert!(matches!(running.next().await, CallUpdate::Event(_)));
+    world.engine.running().drain(Duration::from_millis(1)).await;
+    assert_eq!(world.engine.running().count(), 1);
+    world.engine.running().detach_all().await;
+    assert_eq!(world.engine.running().count(), 0);
     let failure = running.finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::PeerTimeout);
     let data = failure.data.unwrap().value();
@@ -44,11 +45,11 @@ async fn a_call_that_does_not_end_in_time_is_handed_back_with_its_task_id() {
 #[tokio::test]
 async fn a_call_that_the_agent_never_named_ends_with_the_process() {
     let world = World::with(ScriptedPeer::with(|_| stream::pending().boxed())).await;
-    let running = world.engine.call(world.request(json!({}))).await.unwrap();
+    let running = world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
     let id = running.task().clone();
     let waiting = tokio::spawn(running.finish());
     tokio::task::yield_now().await;
-    world.engine.hand_back().await;
+    world.engine.running().detach_all().await;
     let failure = waiting.await.unwrap().unwrap_err();
     assert!(failure.message.contains("has not named the task"), "{failure}");
     let head = world.store.task(&world.caller.scope, id.as_str()).await.unwrap().unwrap();
@@ -63,13 +64,14 @@ async fn a_caller_has_so_many_calls_under_way_and_no_more() {
     });
     let world = World::empty(peer, Config { limits, ..Config::default() }).await;
     world.register(agents::skill("deploy"), Trust::Trusted).await;
-    let mut first = world.engine.call(world.request(json!({}))).await.unwrap();
-    let refused = world.engine.call(world.request(json!({}))).await.unwrap_err();
+    let mut first =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    let refused = world.engine.calls().start(world.request(json!({}))).await.unwrap_err();
     assert_eq!(refused.kind, Kind::Busy);
     assert_eq!(refused.data.unwrap().value(), json!({ "retryAfter": 1 }));
     first.cancel();
-    world.engine.drain(Duration::from_secs(60)).await;
-    assert!(world.engine.call(world.request(json!({}))).await.is_ok());
+    world.engine.running().drain(Duration::from_secs(60)).await;
+    assert!(world.engine.calls().start(world.request(json!({}))).await.is_ok());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::{StreamExt, stream};
-use rialto_engine::{Config, Step};
+use rialto_engine::{CallUpdate, Config};
 use rialto_model::{
     event::{Aside, Event},
     failure::Kind,
@@ -73,21 +73,32 @@ async fn audited(store: &dyn Store, id: &TaskId) -> Vec<Phase> {
     of_task.map(|record| record.event.phase).collect()
 }
 
-async fn begin_all(world: &World, count: usize) -> Vec<rialto_engine::Running> {
+async fn begin_all(world: &World, count: usize) -> Vec<rialto_engine::CallHandle> {
     let mut calls = Vec::new();
     for number in 0..count {
-        let mut running = world.engine.call(world.request(json!({ "number": number }))).await.unwrap();
-        assert!(matches!(running.next().await, Step::Event(_)), "the agent has named the task");
+        let mut running = world
+            .engine
+            .calls()
+            .start(world.request(json!({ "number": number })))
+            .await
+            .unwrap()
+            .into_handle()
+            .unwrap();
+        assert!(matches!(running.next().await, CallUpdate::Event(_)), "the agent has named the task");
         calls.push(running);
     }
     calls
 }
 
-async fn hold_one(world: &World, switch: &FaultSwitch, gate: &watch::Sender<bool>) -> rialto_engine::Running {
+async fn hold_one(
+    world: &World,
+    switch: &FaultSwitch,
+    gate: &watch::Sender<bool>,
+) -> rialto_engine::CallHandle {
     let running = begin_all(world, 1).await.remove(0);
     switch.set(Fault::Unavailable);
     gate.send_replace(true);
-    eventually("the result is held", async || world.engine.held_counts().writes == 1).await;
+    eventually("the result is held", async || world.engine.running().held_counts().writes == 1).await;
     running
 }
 
@@ -100,7 +111,7 @@ async fn results_that_arrive_while_the_store_is_away_are_recorded_once_when_it_i
     let waiting: Vec<_> = calls.into_iter().map(|call| tokio::spawn(call.finish())).collect();
     switch.set(Fault::Unavailable);
     gate.send_replace(true);
-    eventually("all results are held", async || world.engine.held_counts().writes == 40).await;
+    eventually("all results are held", async || world.engine.running().held_counts().writes == 40).await;
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert!(waiting.iter().all(|call| !call.is_finished()), "nobody is told what is not recorded");
     switch.set(Fault::None);
@@ -116,7 +127,7 @@ async fn results_that_arrive_while_the_store_is_away_are_recorded_once_when_it_i
         assert_eq!((state, events.len()), (TaskState::Completed, 3), "none is recorded twice");
         assert_eq!(audited(&*world.store, id).await, [Phase::PreVerb, Phase::PostVerb]);
     }
-    eventually("nothing is held any more", async || world.engine.held_counts().bytes == 0).await;
+    eventually("nothing is held any more", async || world.engine.running().held_counts().bytes == 0).await;
 }
 
 #[tokio::test]
@@ -132,7 +143,7 @@ async fn a_caller_whose_deadline_is_over_is_told_that_the_agent_has_answered() {
     }
     assert!(!failure.message.contains("not made"), "{failure}");
     assert_eq!(failure.data.unwrap().value()["taskId"], id.as_str());
-    let unread = world.engine.look(&world.caller, id.as_str()).await.unwrap_err();
+    let unread = world.engine.tasks().read(&world.caller, id.as_str()).await.unwrap_err();
     assert_eq!(unread.kind, Kind::StoreUnavailable);
     assert!(unread.message.starts_with("the task could not be read"), "{unread}");
     switch.set(Fault::None);
@@ -195,7 +206,7 @@ async fn a_task_that_was_opened_though_that_failed_ends_as_not_made() {
     })
     .await;
     let id = one_task(&*world.store).await.unwrap().head.id;
-    let task = world.engine.look(&world.caller, id.as_str()).await.unwrap();
+    let task = world.engine.tasks().read(&world.caller, id.as_str()).await.unwrap();
     assert!(task.failure.unwrap().message.contains("it was not made"));
     assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb, Phase::VerbError]);
 }
@@ -206,7 +217,7 @@ async fn a_caller_is_answered_at_its_deadline_though_the_store_hangs_while_its_t
     let (world, switch) = World::faulty(ScriptedPeer::echo(), config).await;
     switch.set_for(&["begin_task"], Fault::HangsAfterwards);
     let began = Instant::now();
-    let failure = match world.engine.say(world.talk("m-1", None, json!({}))).await {
+    let failure = match world.engine.calls().start(world.talk("m-1", None, json!({}))).await {
         Ok(_) => panic!("it was begun"),
         Err(failure) => failure,
     };
@@ -230,7 +241,7 @@ async fn a_store_that_hangs_is_waited_for_no_longer_than_its_timeout() {
         let failure = world.call(json!({})).await.unwrap_err();
         assert_eq!(failure.kind, Kind::StoreUnavailable);
         assert_eq!(failure.data.unwrap().value(), json!({ "retryAfter": 1 }));
-        assert!(world.engine.look(&world.caller, id.as_str()).await.is_err());
+        assert!(world.engine.tasks().read(&world.caller, id.as_str()).await.is_err());
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }
     assert_eq!(world.peer.calls.lock().len(), 1);
@@ -245,7 +256,7 @@ async fn an_answer_that_may_be_recorded_though_it_was_not_sent_is_asked_for_agai
     switch.set_for(&["append"], Fault::FailsAfterwards);
     let mut request = world.request(json!({ "answer": 1 }));
     request.task = Some(id.to_string());
-    let failure = world.engine.call(request).await.unwrap_err();
+    let failure = world.engine.calls().start(request).await.unwrap_err();
     assert!(failure.message.contains("so it was not made"), "{failure}");
     switch.set(Fault::None);
     eventually("it waits again", async || {
@@ -276,14 +287,15 @@ async fn an_agent_is_read_no_further_than_held_results_may_take() {
     });
     let config = Config { max_held_bytes: 20_000, ..Config::default() };
     let (world, switch) = World::faulty(peer, config).await;
-    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
-    assert!(matches!(running.next().await, Step::Event(_)));
+    let mut running =
+        world.engine.calls().start(world.request(json!({}))).await.unwrap().into_handle().unwrap();
+    assert!(matches!(running.next().await, CallUpdate::Event(_)));
     switch.set(Fault::Unavailable);
-    eventually("it is full", async || world.engine.held_counts().bytes >= 20_000).await;
+    eventually("it is full", async || world.engine.running().held_counts().bytes >= 20_000).await;
     let read = produced.load(Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(produced.load(Ordering::SeqCst) <= read + 1, "nothing more is read");
-    assert!(read < 100 && world.engine.held_counts().bytes < 40_000, "{read}");
+    assert!(read < 100 && world.engine.running().held_counts().bytes < 40_000, "{read}");
     switch.set(Fault::None);
     let task = running.finish().await.unwrap();
     let expected: Vec<_> = (0..200).map(|number| Part::text(format!("{number:01000}"))).collect();
@@ -295,7 +307,8 @@ async fn a_subscriber_hears_of_an_event_once_it_is_recorded() {
     let (peer, gate) = waiting_peer();
     let (world, switch) = World::faulty(peer, Config::default()).await;
     let running = begin_all(&world, 1).await.remove(0);
-    let (_, mut following) = world.engine.follow(&world.caller, running.task().as_str()).await.unwrap();
+    let (_, mut following) =
+        world.engine.tasks().subscribe(&world.caller, running.task().as_str()).await.unwrap();
     switch.set(Fault::Unavailable);
     gate.send_replace(true);
     let early = tokio::time::timeout(Duration::from_millis(1_200), following.next()).await;
@@ -313,11 +326,11 @@ async fn the_record_of_a_refused_call_is_held_until_the_store_is_back() {
             event.context.deny("not today");
         }
     };
-    world.engine.bus().subscribe(Arc::new(refuse));
+    world.engine.audit().subscribe(Arc::new(refuse));
     let request = world.request(json!({}));
     switch.set_for(&["audit"], Fault::Unavailable);
     let began = Instant::now();
-    let refused = world.engine.call(request).await.unwrap_err();
+    let refused = world.engine.calls().start(request).await.unwrap_err();
     assert_eq!(refused.kind, Kind::Denied);
     assert!(began.elapsed() < Duration::from_secs(2));
     switch.set(Fault::None);
@@ -340,7 +353,7 @@ fn a_result_outlives_the_process_that_held_it() {
     let (store, switch, id) = first.block_on(async {
         let (peer, gate) = waiting_peer();
         let (world, switch) = World::faulty(peer, Config::default()).await;
-        world.engine.spill_held_in(folder.path().to_owned()).await.unwrap();
+        world.engine.takeover().spill_held_results(folder.path().to_owned()).await.unwrap();
         let running = hold_one(&world, &switch, &gate).await;
         let path = folder.path();
         eventually("it is in the file", async || {
@@ -359,7 +372,7 @@ fn a_result_outlives_the_process_that_held_it() {
         let (state, _) = task_in(&*store, &id).await.unwrap();
         assert!(!state.is_terminal(), "nobody has recorded it");
         let world = World::over(store, ScriptedPeer::echo());
-        world.engine.spill_held_in(folder.path().to_owned()).await.unwrap();
+        world.engine.takeover().spill_held_results(folder.path().to_owned()).await.unwrap();
         let (state, events) = task_in(&*world.store, &id).await.unwrap();
         assert_eq!((state, events.len()), (TaskState::Completed, 3));
         assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb]);
@@ -372,10 +385,10 @@ async fn a_process_that_stops_while_the_store_is_away_keeps_its_results_in_the_f
     let folder = tempfile::tempdir().unwrap();
     let (peer, gate) = waiting_peer();
     let (world, switch) = World::faulty(peer, Config::default()).await;
-    world.engine.spill_held_in(folder.path().to_owned()).await.unwrap();
+    world.engine.takeover().spill_held_results(folder.path().to_owned()).await.unwrap();
     let running = hold_one(&world, &switch, &gate).await;
     let began = Instant::now();
-    world.engine.hand_back().await;
+    world.engine.running().detach_all().await;
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     let failure = running.finish().await.unwrap_err();
     assert!(failure.message.contains("the agent has answered"), "{failure}");
@@ -410,7 +423,7 @@ async fn the_words_of_an_agent_are_held_in_their_order() {
     switch.set(Fault::Unavailable);
     for number in 1..=5 {
         gate.send_replace(number);
-        eventually("each is held", async || world.engine.held_counts().writes == number).await;
+        eventually("each is held", async || world.engine.running().held_counts().writes == number).await;
     }
     switch.set(Fault::None);
     assert_eq!(waiting.await.unwrap().unwrap().head.state, TaskState::Completed);

@@ -36,10 +36,10 @@ async fn dead(skill: Skill, args: Value, events: Vec<Event>) -> (World, TaskId) 
     });
     let world = World::empty(peer, rialto_engine::Config::default()).await;
     world.register(skill, Trust::Trusted).await;
-    world.engine.take_post().await.unwrap();
+    world.engine.lease().register().await.unwrap();
     let id = world.say(world.talk("m-1", Some("ours"), args)).await;
-    let mut following = world.engine.follow(&world.caller, id.as_str()).await.unwrap().1;
-    while world.engine.look(&world.caller, id.as_str()).await.unwrap().head.version < count {
+    let mut following = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap().1;
+    while world.engine.tasks().read(&world.caller, id.as_str()).await.unwrap().head.version < count {
         following.next().await.unwrap();
     }
     (world, id)
@@ -48,22 +48,22 @@ async fn dead(skill: Skill, args: Value, events: Vec<Event>) -> (World, TaskId) 
 /// Another process, a minute later, that keeps its post for as long as the guard lives.
 async fn heir(of: &World, peer: Arc<ScriptedPeer>) -> (World, DropGuard) {
     let heir = of.later(peer, LATER).await;
-    heir.engine.take_post().await.unwrap();
+    heir.engine.lease().register().await.unwrap();
     let stop = CancellationToken::new();
     let (engine, until) = (heir.engine.clone(), stop.clone());
-    tokio::spawn(async move { engine.keep_post(until).await });
+    tokio::spawn(async move { engine.takeover().run(until).await });
     (heir, stop.drop_guard())
 }
 
 /// The task once it is over.
 async fn ended(world: &World, id: &TaskId) -> Task {
-    let (mut task, mut following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
+    let (mut task, mut following) = world.engine.tasks().subscribe(&world.caller, id.as_str()).await.unwrap();
     while !task.head.state.is_terminal() {
         for recorded in following.next().await.unwrap() {
             assert!(task.apply(&recorded.event, recorded.at));
         }
     }
-    let kept = world.engine.look(&world.caller, id.as_str()).await.unwrap();
+    let kept = world.engine.tasks().read(&world.caller, id.as_str()).await.unwrap();
     // Who works on it may have changed since the first look, and no event tells that.
     task.head.runner = kept.head.runner;
     assert_eq!(task, kept);
@@ -106,7 +106,7 @@ async fn an_agent_that_cannot_be_asked_is_asked_again() {
     while peer.follows.lock().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert!(!heir.engine.look(&heir.caller, id.as_str()).await.unwrap().head.state.is_terminal());
+    assert!(!heir.engine.tasks().read(&heir.caller, id.as_str()).await.unwrap().head.state.is_terminal());
     peer.will_tell(finished_with(vec![Part::text("done")]));
     assert_eq!(ended(&heir, &id).await.head.state, TaskState::Completed);
     assert_eq!(peer.follows.lock().len(), 2);
@@ -168,10 +168,10 @@ async fn a_task_that_waits_for_its_caller_is_left_and_can_be_answered() {
     let mut answer = heir.talk("m-3", Some("ours"), json!({ "colour": "red" }));
     answer.task = Some(id.as_str().to_owned());
     assert_eq!(
-        heir.engine.look(&heir.caller, id.as_str()).await.unwrap().head.state,
+        heir.engine.tasks().read(&heir.caller, id.as_str()).await.unwrap().head.state,
         TaskState::InputRequired
     );
-    let rialto_engine::Said::Begun { running, .. } = heir.engine.say(answer).await.unwrap() else {
+    let rialto_engine::CallStart::Started(running) = heir.engine.calls().start(answer).await.unwrap() else {
         panic!("it was not taken")
     };
     assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
@@ -183,26 +183,26 @@ async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
     let (world, id) =
         dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7"), asked]).await;
     let (answering, switch) = world.later_with_faults(ScriptedPeer::echo(), LATER).await;
-    answering.engine.take_post().await.unwrap();
+    answering.engine.lease().register().await.unwrap();
     let mut answer = answering.talk("m-3", Some("ours"), json!({ "colour": "red" }));
     answer.task = Some(id.as_str().to_owned());
     // The answer is in the store, and its process does not know that yet.
     switch.set_for(&["append"], Fault::HangsAfterwards);
     let engine = answering.engine.clone();
-    let said = tokio::spawn(async move { engine.say(answer).await });
-    while world.engine.look(&world.caller, id.as_str()).await.unwrap().head.state.is_waiting() {
+    let said = tokio::spawn(async move { engine.calls().start(answer).await });
+    while world.engine.tasks().read(&world.caller, id.as_str()).await.unwrap().head.state.is_waiting() {
         tokio::task::yield_now().await;
     }
     let now = answering.clock.now();
     let taken = world.store.take_over(Runner::fresh(), now, 10).await.unwrap();
     assert!(taken.is_empty(), "{taken:?}");
     switch.set(Fault::None);
-    let rialto_engine::Said::Begun { running, .. } = said.await.unwrap().unwrap() else {
+    let rialto_engine::CallStart::Started(running) = said.await.unwrap().unwrap() else {
         panic!("it was not taken")
     };
     assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
     // It is a task of the process that went on with it.
-    answering.engine.leave_post().await;
+    answering.engine.lease().retire().await;
     assert!(world.store.take_over(Runner::fresh(), now, 10).await.unwrap().is_empty(), "it is over");
 }
 
@@ -210,9 +210,9 @@ async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
 async fn tasks_of_a_process_that_is_at_work_are_left_to_it() {
     let (world, id) = dead(agents::repeatable_skill("deploy"), json!({}), vec![working()]).await;
     let neighbour = world.beside(ScriptedPeer::echo()).await;
-    neighbour.engine.take_post().await.unwrap();
+    neighbour.engine.lease().register().await.unwrap();
     let stop = CancellationToken::new();
-    let keeping = neighbour.engine.keep_post(stop.clone());
+    let keeping = neighbour.engine.takeover().run(stop.clone());
     let look = async {
         // Whatever is taken over is taken over before the first pause.
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -221,14 +221,14 @@ async fn tasks_of_a_process_that_is_at_work_are_left_to_it() {
     tokio::join!(keeping, look);
     assert!(neighbour.peer.calls.lock().is_empty());
     assert_eq!(
-        neighbour.engine.look(&world.caller, id.as_str()).await.unwrap().head.state,
+        neighbour.engine.tasks().read(&world.caller, id.as_str()).await.unwrap().head.state,
         TaskState::Working
     );
     // It retires, and whoever looks next takes over at once.
-    world.engine.leave_post().await;
+    world.engine.lease().retire().await;
     let stop = CancellationToken::new();
     let (engine, until) = (neighbour.engine.clone(), stop.clone());
-    let post = tokio::spawn(async move { engine.keep_post(until).await });
+    let post = tokio::spawn(async move { engine.takeover().run(until).await });
     assert_eq!(ended(&neighbour, &id).await.head.state, TaskState::Completed);
     stop.cancel();
     post.await.unwrap();
@@ -242,10 +242,10 @@ async fn what_an_heir_hears_passes_the_guardrails_too() {
     peer.will_tell(finished_with(vec![Part::text("write to ann@example.org")]));
     let later = world.later(peer, LATER).await;
     crate::guardrails::guard(&later, json!({ "checks": [{ "type": "pii" }] }));
-    later.engine.take_post().await.unwrap();
+    later.engine.lease().register().await.unwrap();
     let stop = CancellationToken::new();
     let (engine, until) = (later.engine.clone(), stop.clone());
-    tokio::spawn(async move { engine.keep_post(until).await });
+    tokio::spawn(async move { engine.takeover().run(until).await });
     let _post = stop.drop_guard();
     let task = ended(&later, &id).await;
     assert_eq!((task.head.state, task.artifacts.len()), (TaskState::Failed, 0));

@@ -181,10 +181,11 @@ impl Book {
         name: &str,
         is_draft: bool,
     ) -> Result<Target, Failure> {
-        engine.sync().await?;
+        engine.policies().sync().await?;
         let flow = self.find(&caller.scope, name).await.map_err(BookError::from)?;
         let flow = flow.ok_or_else(|| BookError::NotFound(name.to_owned()))?;
-        let agent = engine.registry().flows(&caller.scope).await.map_err(Failure::from)?;
+        let agent =
+            engine.registry().deployments().ensure_flows(&caller.scope).await.map_err(Failure::from)?;
         let id = if is_draft { [DRAFT, name].concat() } else { flow.kind.skill_id(name) };
         if let Some(known) = agent.card.skill(&id).cloned() {
             return Ok(Target { agent, skill: Some(known) });
@@ -203,8 +204,11 @@ impl Book {
         kind: FlowKind,
         name: &str,
     ) -> Result<Target, Failure> {
-        let agent =
-            engine.registry().find_flows(scope).ok_or_else(|| BookError::NotFound(name.to_owned()))?;
+        let agent = engine
+            .registry()
+            .deployments()
+            .find_flows(scope)
+            .ok_or_else(|| BookError::NotFound(name.to_owned()))?;
         let id = kind.skill_id(name);
         let known = agent.card.skill(&id).cloned();
         let skill = known.unwrap_or_else(|| Arc::new(skill(&id, name, "")));
@@ -307,8 +311,13 @@ impl Book {
             });
         let unpublished = |error: &dyn std::fmt::Display| BookError::Unpublished(error.to_string());
         let flows = Flows { skills: skills.collect() };
-        engine.sync().await.map_err(|failure| unpublished(&failure))?;
-        engine.registry().publish_flows(scope, flows).await.map_err(|error| unpublished(&error))?;
+        engine.policies().sync().await.map_err(|failure| unpublished(&failure))?;
+        engine
+            .registry()
+            .deployments()
+            .publish_flows(scope, flows)
+            .await
+            .map_err(|error| unpublished(&error))?;
         Ok(())
     }
 }

@@ -135,7 +135,9 @@ impl Driver {
             Ok(Stop::Closing) => self.events.closed().await,
             Ok(Stop::Taken) => self.watch().await,
             // Whoever takes the run over finds what its steps have done by their tasks.
-            Err(StoreError::Unavailable(_)) if self.crew.engine.is_closing() => self.events.closed().await,
+            Err(StoreError::Unavailable(_)) if self.crew.engine.running().is_stopping() => {
+                self.events.closed().await
+            }
             Err(error) => {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");
                 let message = "the run could not be recorded any further; its steps may have done their work: see the server's log, and the \

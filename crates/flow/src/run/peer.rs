@@ -11,7 +11,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
-use rialto_engine::{Engine, FaintEngine, is_redacted, peer::Peer, redact};
+use rialto_engine::{Engine, WeakEngine, is_redacted, peer::Peer, redact};
 use rialto_model::{
     call::{Call, Caller, Cancel, Follow},
     event::{Aside, Ask, Event},
@@ -62,7 +62,7 @@ struct Inner {
     store: Arc<dyn Store>,
     book: Arc<Book>,
     config: Config,
-    engine: OnceLock<FaintEngine>,
+    engine: OnceLock<WeakEngine>,
     /// The runs that go on in this process.
     under_way: Mutex<FastMap<TaskId, UnderWay>>,
     /// What runs were given that must not be written down.
@@ -112,7 +112,7 @@ impl Runner {
     }
 
     /// From now on steps are calls of this engine, which itself holds the runner.
-    pub fn connect(&self, engine: FaintEngine) {
+    pub fn connect(&self, engine: WeakEngine) {
         let _ = self.0.engine.set(engine);
     }
 
@@ -131,7 +131,7 @@ impl Runner {
             let is_login = step.question.as_ref().is_some_and(|question| question.ask == Ask::Auth);
             if let Some(task) = step.task.as_ref().filter(|_| is_login) {
                 // Trouble in asking says nothing about it.
-                let _ = engine.task(caller, task.as_str()).await;
+                let _ = engine.tasks().get(caller, task.as_str()).await;
             }
         }
         has_expired(&record, engine) || free(engine, caller, &mut record).await
@@ -196,7 +196,7 @@ impl Peer for Runner {
 
 impl Inner {
     fn engine(&self) -> Result<Engine, Failure> {
-        let engine = self.engine.get().and_then(FaintEngine::get);
+        let engine = self.engine.get().and_then(WeakEngine::upgrade);
         engine.ok_or_else(|| Failure::new(Kind::Internal, "this process has no engine to run workflows with"))
     }
 
@@ -305,7 +305,7 @@ impl Inner {
         };
         for task in record.steps.iter().filter(is_open).filter_map(|step| step.task.as_ref()) {
             // One that is over by now needs nothing more.
-            if let Err(failure) = engine.cancel(caller, task.as_str()).await {
+            if let Err(failure) = engine.tasks().cancel(caller, task.as_str()).await {
                 tracing::debug!(task.id = %task, "step {task} of run {id} was not called off: {}", failure.kind.class());
             }
         }
@@ -425,7 +425,7 @@ async fn free(engine: &Engine, caller: &Caller, record: &mut RunRecord) -> bool 
     let mut has_moved = false;
     for step in record.steps.iter_mut().filter(|step| step.state == StepState::Waiting) {
         if let Some(task) = &step.task
-            && let Ok(task) = engine.look(caller, task.as_str()).await
+            && let Ok(task) = engine.tasks().read(caller, task.as_str()).await
             && !task.head.state.is_waiting()
         {
             (step.state, step.question, has_moved) = (StepState::Running, None, true);

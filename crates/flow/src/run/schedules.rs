@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use rialto_engine::{Engine, Request};
+use rialto_engine::{CallRequest, Engine};
 use rialto_model::{
     call::{Caller, CallerKind, Door},
     failure::Failure,
@@ -38,7 +38,7 @@ impl Runner {
         let holder = fresh();
         while !stop.is_cancelled() {
             if let Ok(engine) = self.engine()
-                && !engine.is_draining()
+                && !engine.nodes().is_draining()
             {
                 self.look(&engine, &holder).await;
             }
@@ -70,7 +70,7 @@ impl Runner {
                     if !self.can_go_on(engine, &caller, &run.id).await {
                         continue;
                     }
-                    match engine.rejoin(&caller, id).await {
+                    match engine.calls().follow_remote(&caller, id).await {
                         // It goes on by itself.
                         Ok(running) => drop(running),
                         Err(failure) => {
@@ -112,10 +112,10 @@ impl Runner {
         let (flow, workflow) = self.book().show(&schedule.scope, &schedule.name).await?;
         let caller = caller_of(&schedule.scope, &flow.by);
         let next = cron_of(&workflow, schedule.number).and_then(|(cron, _)| cron.next_after(engine.now()));
-        if engine.look(&caller, schedule.task.as_str()).await.is_ok() {
+        if engine.tasks().read(&caller, schedule.task.as_str()).await.is_ok() {
             return Ok(next);
         }
-        if !engine.may_go_on(flow.token.as_ref()).await? {
+        if !engine.tokens().is_valid(flow.token.as_ref()).await? {
             tracing::warn!(
                 "{} is not run at its moment: the token that {} gave it with was revoked or has expired; save it again with another",
                 schedule.name,
@@ -127,12 +127,12 @@ impl Runner {
         let caller = Caller { token: flow.token.clone(), ..caller };
         let target = self.book().target_of(engine, &caller, &schedule.name, false).await?;
         let args = given.unwrap_or_else(Json::empty_object);
-        let request = Request {
+        let request = CallRequest {
             id: Some(schedule.task.clone()),
-            ..Request::skill(caller, Door::Library, target, args)
+            ..CallRequest::skill(caller, Door::Library, target, args)
         };
         // It goes on by itself.
-        drop(engine.call(request).await?);
+        drop(engine.calls().start(request).await?.into_handle()?);
         tracing::info!(task.id = %schedule.task, "{} is run at its moment as {}", schedule.name, schedule.task);
         Ok(next)
     }

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{DispatchRequest, Engine, Request, Running, Step, redact};
+use rialto_engine::{CallHandle, CallRequest, CallStart, CallUpdate, DispatchRequest, Engine, redact};
 use rialto_model::{
     call::{Caller, Door, Target},
     deployed::Backing,
@@ -105,7 +105,7 @@ impl Unit {
         };
         let end = match end {
             Ok(task) => self.end_of(&task),
-            Err(_) if self.crew.engine.is_closing() => End::Stopped,
+            Err(_) if self.crew.engine.running().is_stopping() => End::Stopped,
             Err(failure) => End::Failed(named(&self.called, failure)),
         };
         (self.task, end)
@@ -120,12 +120,12 @@ impl Unit {
             },
             Wants::Answer(parts) => {
                 let (engine, caller) = (&self.crew.engine, &self.crew.caller);
-                let worker = engine.worker(caller, self.task.as_str()).await?;
+                let worker = engine.tasks().target(caller, self.task.as_str()).await?;
                 let target = Target { agent: worker.agent, skill: None };
-                let mut request = Request::message(caller.clone(), Door::Library, target, parts);
+                let mut request = CallRequest::message(caller.clone(), Door::Library, target, parts);
                 request.task = Some(self.task.to_string());
-                request.wall_clock = Some(PATIENCE);
-                Ok(Begun::Running(engine.call(request).await?))
+                request.timeout = Some(PATIENCE);
+                Ok(Begun::Running(engine.calls().start(request).await?.into_handle()?))
             }
         }
     }
@@ -134,7 +134,9 @@ impl Unit {
     async fn known_in_time(&mut self, deadline: Instant) -> Result<Option<Task>, Failure> {
         loop {
             match self.known().await {
-                Err(failure) if failure.kind == Kind::StoreUnavailable && !self.crew.engine.is_closing() => {}
+                Err(failure)
+                    if failure.kind == Kind::StoreUnavailable
+                        && !self.crew.engine.running().is_stopping() => {}
                 known => return known,
             }
             self.pause(deadline).await?;
@@ -147,9 +149,9 @@ impl Unit {
         loop {
             let id = Some(self.task.to_string());
             let filter = DispatchFilter { id, limit: 1, ..DispatchFilter::default() };
-            let dispatch = engine.dispatches(caller, filter).await?.pop();
+            let dispatch = engine.dispatches().list(caller, filter).await?.pop();
             let last = dispatch.and_then(|mut dispatch| dispatch.attempts.pop()).map(|last| last.task_id);
-            match engine.look(caller, last.as_ref().unwrap_or(&self.task).as_str()).await {
+            match engine.tasks().read(caller, last.as_ref().unwrap_or(&self.task).as_str()).await {
                 Ok(task) => {
                     self.task = task.head.id.clone();
                     return Ok(Some(task));
@@ -169,13 +171,13 @@ impl Unit {
     async fn rejoin(&self, task: Task) -> Result<Begun, Failure> {
         let (engine, caller) = (&self.crew.engine, &self.crew.caller);
         let is_open = !task.head.state.is_terminal() && !task.head.state.is_waiting();
-        if !is_open || engine.is_cared_for(&task.head).await? {
+        if !is_open || engine.lease().has_live_owner(&task.head).await? {
             return Ok(Begun::Task(Box::new(task)));
         }
         if task.head.remote.task_id.is_some() {
-            return Ok(Begun::Running(engine.rejoin(caller, self.task.as_str()).await?));
+            return Ok(Begun::Running(engine.calls().follow_remote(caller, self.task.as_str()).await?));
         }
-        engine.cancel(caller, self.task.as_str()).await?;
+        engine.tasks().cancel(caller, self.task.as_str()).await?;
         let why = "the process stopped while this ran, and nothing says that it can safely be run twice";
         Err(Failure::new(Kind::PeerFailed, why))
     }
@@ -185,7 +187,7 @@ impl Unit {
         let mut refusals = 0;
         while refusals < PAUSES {
             match Box::pin(self.try_call(act.clone())).await {
-                begun if self.crew.engine.is_closing() => return begun.map(Begun::Running),
+                begun if self.crew.engine.running().is_stopping() => return begun.map(Begun::Running),
                 Err(failure) if failure.kind == Kind::Busy => refusals += 1,
                 // It was not made, and is as soon as the store is back.
                 Err(failure) if failure.kind == Kind::StoreUnavailable => {}
@@ -196,9 +198,9 @@ impl Unit {
         Err(Failure::new(Kind::Busy, "too much is under way; run it again later"))
     }
 
-    async fn try_call(&self, act: Act) -> Result<Running, Failure> {
+    async fn try_call(&self, act: Act) -> Result<CallHandle, Failure> {
         let Crew { engine, caller, .. } = &self.crew;
-        if !engine.may_go_on(caller.token.as_ref()).await? {
+        if !engine.tokens().is_valid(caller.token.as_ref()).await? {
             let message = "the token that this run was begun with was revoked or has expired, so this step was not called";
             return Err(Failure::new(Kind::Denied, message));
         }
@@ -206,13 +208,13 @@ impl Unit {
         if let Act::Dispatch { work, parts } = act {
             let wanted = DispatchRequest {
                 id: Some(self.task.clone()),
-                wall_clock: Some(PATIENCE),
+                timeout: Some(PATIENCE),
                 trace,
                 ..DispatchRequest::new(caller.clone(), Door::Library, work, parts)
             };
-            return engine.dispatch(wanted).await;
+            return engine.dispatches().start(wanted).await;
         }
-        engine.sync().await?;
+        let synced = engine.policies().sync().await?;
         let target = self.crew.target_of(&act)?;
         let is_nested = is_flow(&target);
         if is_nested {
@@ -223,13 +225,14 @@ impl Unit {
             Act::Tool { args, .. } => vec![Part::data(args)],
             Act::Nested { input, .. } => vec![Part::data(input)],
         };
-        let request = Request {
+        let request = CallRequest {
             id: Some(self.task.clone()),
-            wall_clock: Some(PATIENCE),
+            timeout: Some(PATIENCE),
             trace,
-            ..Request::message(caller.clone(), Door::Library, target, parts)
+            synced: Some(synced),
+            ..CallRequest::message(caller.clone(), Door::Library, target, parts)
         };
-        let begun = engine.call(request).await;
+        let begun = engine.calls().start(request).await.and_then(CallStart::into_handle);
         if is_nested && begun.is_err() {
             self.crew.book.depth_of(&self.task);
         }
@@ -237,7 +240,7 @@ impl Unit {
     }
 
     /// Waits for a call of ours.
-    async fn hear(&mut self, mut running: Running, deadline: Instant) -> Result<Task, Failure> {
+    async fn hear(&mut self, mut running: CallHandle, deadline: Instant) -> Result<Task, Failure> {
         let mut last_words: Option<(Instant, Failure)> = None;
         loop {
             let until = last_words.as_ref().map_or(deadline, |(until, _)| *until);
@@ -258,13 +261,13 @@ impl Unit {
                 },
             };
             match (step, last_words.take()) {
-                (Step::Event(_) | Step::Heartbeat, words) => last_words = words,
+                (CallUpdate::Event(_) | CallUpdate::Heartbeat, words) => last_words = words,
                 (_, Some((_, failure))) => return Err(failure),
-                (Step::Done(task), None) => {
+                (CallUpdate::Done(task), None) => {
                     self.task = task.head.id.clone();
                     return Ok(*task);
                 }
-                (Step::Failed(failure), None) => {
+                (CallUpdate::Failed(failure), None) => {
                     self.task = running.task().clone();
                     return Err(failure);
                 }
@@ -277,8 +280,8 @@ impl Unit {
         let (engine, caller, id) = (&self.crew.engine, &self.crew.caller, self.task.as_str());
         let mut task = task;
         while !task.head.state.is_terminal() && !task.head.state.is_waiting() {
-            let (seen, mut following) = match engine.follow(caller, id).await {
-                Err(failure) if failure.kind == Kind::StoreUnavailable && !engine.is_closing() => {
+            let (seen, mut following) = match engine.tasks().subscribe(caller, id).await {
+                Err(failure) if failure.kind == Kind::StoreUnavailable && !engine.running().is_stopping() => {
                     self.pause(deadline).await?;
                     continue;
                 }
@@ -291,11 +294,11 @@ impl Unit {
             tokio::select! {
                 news = following.next() => drop(news?),
                 () = self.crew.cancel.cancelled() => {
-                    engine.cancel(caller, id).await?;
+                    engine.tasks().cancel(caller, id).await?;
                     return Err(called_off());
                 }
                 () = sleep_until(deadline) => {
-                    engine.cancel(caller, id).await?;
+                    engine.tasks().cancel(caller, id).await?;
                     return Err(self.late());
                 }
             }
@@ -337,7 +340,7 @@ impl Unit {
 
 /// What is waited for.
 enum Begun {
-    Running(Running),
+    Running(CallHandle),
     Task(Box<Task>),
 }
 
@@ -356,7 +359,7 @@ impl Crew {
     /// What is kept of what a step says before anybody has looked through it: no secrets, and nothing that would be stopped.
     pub(super) fn kept(&self, act: &Act) -> Json {
         let said = redact(&act.input());
-        self.engine.keepable(self.target_of(act).ok().as_ref(), said)
+        self.engine.guardrails().storable_args(self.target_of(act).ok().as_ref(), said)
     }
 
     /// Who is called.
@@ -364,14 +367,15 @@ impl Crew {
         let Self { engine, caller, .. } = self;
         let not_found = |message: String| Failure::new(Kind::NotFound, message);
         match act {
-            Act::Tool { name, .. } => engine.resolve(caller, name).ok_or_else(|| {
+            Act::Tool { name, .. } => engine.calls().resolve(caller, name).ok_or_else(|| {
                 not_found(format!("there is no tool \"{name}\" here; `rialto tools list` shows them"))
             }),
             Act::Invoke { agent: key, skill, .. } => {
                 let agent = engine.registry().find(&caller.scope, key).ok();
                 let target = agent.map(|agent| Target { agent, skill: None });
-                let target =
-                    target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
+                let target = target
+                    .filter(|target| engine.policies().may_discover(caller, target))
+                    .ok_or_else(|| {
                         not_found(format!("no agent is known as \"{key}\"; `rialto agents list` shows them"))
                     })?;
                 let Some(id) = skill else { return Ok(target) };

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use rialto_engine::Guarding;
+use rialto_engine::GuardrailSet;
 use rialto_guard::scoped_rules::Guardrails;
 use rialto_model::{failure::Kind, flow::RunState, task::TaskState};
 use serde_json::json;
@@ -98,12 +98,12 @@ async fn a_run_that_is_called_off_calls_its_steps_off() {
     let house = House::new().await;
     let text = "nodes: { a: { type: tool, tool: office.slow }, b: { type: tool, tool: office.slow }, c: { type: set, value: 1, depends_on: [a] } }";
     let request = house.inline(text, "{}").await;
-    let mut running = house.engine.call(request).await.unwrap();
+    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let run = running.task().clone();
     while house.called().len() < 2 {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
-    let task = house.engine.cancel(&house.caller, run.as_str()).await.unwrap();
+    let task = house.engine.tasks().cancel(&house.caller, run.as_str()).await.unwrap();
     assert_eq!(task.head.state, TaskState::Canceled);
     assert_eq!(house.office.canceled.lock().len(), 2);
     assert_eq!(house.record(&run).await.run.state, RunState::Canceled);
@@ -130,7 +130,7 @@ async fn what_a_guardrail_stops_is_not_kept_with_the_step_either() {
     let setting: Guardrails =
         serde_json::from_value(json!({ "action": "block", "checks": [check] })).unwrap();
     let nobody = |_: &_, _: &str| async { Err("nobody is there".to_owned()) }.boxed();
-    house.engine.guard(Guarding::new(&setting, Arc::new(nobody)).unwrap());
+    house.engine.guardrails().replace(GuardrailSet::new(&setting, Arc::new(nobody)).unwrap());
     // What is given passes; what is made of it does not.
     let named = r#"
 nodes:

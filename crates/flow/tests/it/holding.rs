@@ -28,7 +28,7 @@ async fn a_question_holds_what_is_downstream_and_the_answer_goes_to_the_same_tas
     let done = house.tell(&task.head.id, Part::text("the red one")).await.unwrap();
     assert_eq!(made(&done), r#"{"heard":"the red one","n":1}"#);
     assert_eq!(done.head.id, task.head.id);
-    let answered = house.engine.look(&house.caller, held.as_str()).await.unwrap();
+    let answered = house.engine.tasks().read(&house.caller, held.as_str()).await.unwrap();
     assert_eq!(answered.head.state, TaskState::Completed, "the step's task is the same one");
 }
 
@@ -95,7 +95,7 @@ async fn what_is_denied_is_not_done() {
 async fn what_nobody_decides_is_denied_in_the_end() {
     let house = House::new().await;
     let task = house.run(APPROVAL, r#"{"what": "shop"}"#).await.unwrap();
-    let waits = house.engine.look(&house.caller, task.head.id.as_str()).await.unwrap();
+    let waits = house.engine.tasks().read(&house.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(waits.head.state, TaskState::InputRequired);
     house.clock.forward(Duration::from_secs(3_601));
     let over = house.kept_until_over(&task.head.id).await;
@@ -135,7 +135,7 @@ async fn a_step_that_was_answered_elsewhere_lets_its_run_go_on() {
     house.tell(&step, Part::text("told directly")).await.unwrap();
     house.clock.forward(Duration::from_secs(10));
     house.runner.look(&house.engine, "me").await;
-    house.engine.drain(Duration::from_secs(10)).await;
-    let over = house.engine.look(&house.caller, task.head.id.as_str()).await.unwrap();
+    house.engine.running().drain(Duration::from_secs(10)).await;
+    let over = house.engine.tasks().read(&house.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(made(&over), r#"{"heard":"told directly","n":1}"#);
 }

@@ -12,7 +12,7 @@ use std::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use parking_lot::Mutex;
 use rialto_engine::{
-    Config, Engine, Parts, Registry, Request,
+    CallRequest, Config, Engine, EngineDeps, Registry,
     peer::Peer,
     peer_by_backing::{Discoveries, Peers},
     registry::Registration,
@@ -98,7 +98,7 @@ impl House {
     pub(crate) async fn later(&self, ahead: Duration) -> Self {
         let house =
             Self::on(Arc::clone(&self.store), Arc::clone(&self.discovery), Arc::clone(&self.office), ahead);
-        house.engine.sync().await.unwrap();
+        house.engine.policies().sync().await.unwrap();
         house
     }
 
@@ -117,7 +117,7 @@ impl House {
         let config = Config::default();
         let registry = Arc::new(Registry::new(store.clone(), discoveries, clock.clone(), config.clone()));
         let (a2a, flow): (Arc<dyn Peer>, Arc<dyn Peer>) = (office.clone(), Arc::new(runner.clone()));
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store: store.clone(),
             registry,
             peer: Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow }),
@@ -126,7 +126,7 @@ impl House {
             clock: clock.clone(),
             config,
         });
-        runner.connect(engine.faint());
+        runner.connect(engine.downgrade());
         Self { engine, runner, store, office, caller: Caller::user("ann"), clock, discovery }
     }
 
@@ -150,20 +150,20 @@ impl House {
     }
 
     /// A call that runs a definition without keeping it.
-    pub(crate) async fn inline(&self, text: &str, input: &str) -> Request {
-        let agent = self.engine.registry().flows(&self.caller.scope).await.unwrap();
+    pub(crate) async fn inline(&self, text: &str, input: &str) -> CallRequest {
+        let agent = self.engine.registry().deployments().ensure_flows(&self.caller.scope).await.unwrap();
         let made = skill("orchestrate_workflow", "orchestrate_workflow", "");
         let members =
             [("workflow".to_owned(), Json::of(text)), ("input".to_owned(), Json::parse(input).unwrap())];
         let args = Json::of(&members.into_iter().collect::<rialto_model::json::Extra>());
         let target = Target { agent, skill: Some(Arc::new(made)) };
-        Request::skill(self.caller.clone(), Door::Library, target, args)
+        CallRequest::skill(self.caller.clone(), Door::Library, target, args)
     }
 
     /// Runs a definition to its end, or its first question.
     pub(crate) async fn run(&self, text: &str, input: &str) -> Result<Task, Failure> {
         let request = self.inline(text, input).await;
-        self.engine.call(request).await?.finish().await
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 
     /// What a definition answers.
@@ -173,21 +173,21 @@ impl House {
 
     /// Says something to a run.
     pub(crate) async fn tell(&self, run: &TaskId, part: Part) -> Result<Task, Failure> {
-        let worker = self.engine.worker(&self.caller, run.as_str()).await?;
+        let worker = self.engine.tasks().target(&self.caller, run.as_str()).await?;
         let target = Target { agent: worker.agent, skill: None };
-        let mut request = Request::message(self.caller.clone(), Door::Library, target, vec![part]);
+        let mut request = CallRequest::message(self.caller.clone(), Door::Library, target, vec![part]);
         request.task = Some(run.to_string());
-        self.engine.call(request).await?.finish().await
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 
     /// The task once it is over, with somebody who sees to what waits for approval.
     pub(crate) async fn kept_until_over(&self, run: &TaskId) -> Task {
         let stop = tokio_util::sync::CancellationToken::new();
         let (engine, stopped) = (self.engine.clone(), stop.clone());
-        let keeper = tokio::spawn(async move { engine.keep_approvals(stopped).await });
+        let keeper = tokio::spawn(async move { engine.approvals().run_expiry_loop(stopped).await });
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         let over = loop {
-            let task = self.engine.look(&self.caller, run.as_str()).await.unwrap();
+            let task = self.engine.tasks().read(&self.caller, run.as_str()).await.unwrap();
             if task.head.state.is_terminal() || tokio::time::Instant::now() > deadline {
                 break task;
             }
@@ -210,8 +210,8 @@ impl House {
         assert!(self.store.decide_approval(&approval.id, &decided).await.unwrap());
         let stop = tokio_util::sync::CancellationToken::new();
         let (engine, stopped) = (self.engine.clone(), stop.clone());
-        let keeper = tokio::spawn(async move { engine.keep_approvals(stopped).await });
-        while !self.engine.is_settled(approval).await.unwrap() {
+        let keeper = tokio::spawn(async move { engine.approvals().run_expiry_loop(stopped).await });
+        while !self.engine.approvals().is_settled(approval).await.unwrap() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         stop.cancel();
@@ -221,7 +221,7 @@ impl House {
     /// The task once it waits or is over.
     pub(crate) async fn settled(&self, run: &TaskId) -> Task {
         loop {
-            let task = self.engine.look(&self.caller, run.as_str()).await.unwrap();
+            let task = self.engine.tasks().read(&self.caller, run.as_str()).await.unwrap();
             if task.head.state.is_terminal() || task.head.state.is_waiting() {
                 return task;
             }

@@ -14,7 +14,7 @@ nodes: { a: { type: tool, tool: office.echo, args: { n: "{{ $trigger.n }}" } } }
 "#;
 
 async fn runs(house: &House) -> Vec<RunState> {
-    house.engine.drain(Duration::from_secs(10)).await;
+    house.engine.running().drain(Duration::from_secs(10)).await;
     let filter = RunFilter { limit: 100, ..RunFilter::default() };
     let runs = house.store.runs(&house.caller.scope, &filter).await.unwrap();
     runs.into_iter().map(|run| run.state).collect()
@@ -29,8 +29,8 @@ async fn a_moment_is_run_once_by_whoever_looks_first() {
     let hour = Duration::from_secs(3_600);
     let (one, other) = (house.later(hour).await, house.later(hour).await);
     tokio::join!(one.runner.look(&one.engine, "a"), other.runner.look(&other.engine, "b"));
-    one.engine.drain(Duration::from_secs(10)).await;
-    other.engine.drain(Duration::from_secs(10)).await;
+    one.engine.running().drain(Duration::from_secs(10)).await;
+    other.engine.running().drain(Duration::from_secs(10)).await;
     assert_eq!(runs(&house).await, [RunState::Completed]);
     one.runner.look(&one.engine, "a").await;
     other.runner.look(&other.engine, "b").await;
@@ -43,7 +43,7 @@ async fn moments_that_passed_while_nobody_looked_are_run_once() {
     house.add(HOURLY).await;
     let next_week = house.later(Duration::from_secs(7 * 24 * 3_600)).await;
     next_week.runner.look(&next_week.engine, "a").await;
-    next_week.engine.drain(Duration::from_secs(10)).await;
+    next_week.engine.running().drain(Duration::from_secs(10)).await;
     next_week.runner.look(&next_week.engine, "a").await;
     assert_eq!(runs(&house).await, [RunState::Completed]);
 }
@@ -60,7 +60,7 @@ async fn a_definition_whose_token_was_revoked_is_not_run() {
     house.add(&HOURLY.replace("n: 1", "n: 2")).await;
     let later = house.later(Duration::from_secs(48 * 3_600)).await;
     later.runner.look(&later.engine, "b").await;
-    later.engine.drain(Duration::from_secs(10)).await;
+    later.engine.running().drain(Duration::from_secs(10)).await;
     assert_eq!(runs(&house).await, [RunState::Completed], "saved again without one");
 }
 

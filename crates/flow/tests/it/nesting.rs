@@ -37,13 +37,14 @@ async fn too_deep(does: &str) {
     house.add(&format!("{{ name: self, triggers: [skill], nodes: {{ a: {{ {does} }} }} }}")).await;
     let caller = house.caller.clone();
     let target = house.runner.book().target_of(&house.engine, &caller, "self", false).await.unwrap();
-    let request = rialto_engine::Request::skill(
+    let request = rialto_engine::CallRequest::skill(
         caller,
         rialto_model::call::Door::Library,
         target,
         rialto_model::json::Json::empty_object(),
     );
-    let failure = house.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    let failure =
+        house.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("max_depth"), "{failure}");
 }

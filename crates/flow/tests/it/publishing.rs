@@ -1,6 +1,6 @@
 //! What is published of definitions, and who may run what.
 
-use rialto_engine::Request;
+use rialto_engine::CallRequest;
 use rialto_model::{
     call::{Caller, Door},
     failure::{Failure, Kind},
@@ -25,8 +25,8 @@ steps:
 async fn run(house: &House, name: &str, draft: bool, input: &str) -> Result<Task, Failure> {
     let caller = house.caller.clone();
     let target = house.runner.book().target_of(&house.engine, &caller, name, draft).await?;
-    let request = Request::skill(caller, Door::Library, target, Json::parse(input).unwrap());
-    house.engine.call(request).await?.finish().await
+    let request = CallRequest::skill(caller, Door::Library, target, Json::parse(input).unwrap());
+    house.engine.calls().start(request).await?.into_handle()?.finish().await
 }
 
 fn skills(house: &House) -> Vec<String> {
@@ -49,10 +49,15 @@ async fn a_pipeline_in_use_is_a_skill_and_others_are_not() {
     let set = |status| book.set_status(&house.engine, &house.caller.scope, name, status);
     set(FlowStatus::Active).await.unwrap();
     assert_eq!(skills(&house), ["pipeline:summarize-and-translate pipeline_summarize-and-translate"]);
-    let target = house.engine.resolve(&house.caller, "pipeline:summarize-and-translate").unwrap();
-    let request =
-        Request::skill(house.caller.clone(), Door::Library, target, Json::parse(r#"{"text":"b"}"#).unwrap());
-    let done = house.engine.call(request).await.unwrap().finish().await.unwrap();
+    let target = house.engine.calls().resolve(&house.caller, "pipeline:summarize-and-translate").unwrap();
+    let request = CallRequest::skill(
+        house.caller.clone(),
+        Door::Library,
+        target,
+        Json::parse(r#"{"text":"b"}"#).unwrap(),
+    );
+    let done =
+        house.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!(made(&done), r#"{"text":"b","to":"fr"}"#);
     let wrong = run(&house, name, false, r#"{"n": 1}"#).await.unwrap_err();
     assert_eq!(wrong.kind, Kind::Invalid, "its schema is asked first: {wrong}");

@@ -17,7 +17,7 @@ const LATER: Duration = Duration::from_secs(60);
 async fn in_the_end(engine: &Engine, house: &House, run: &TaskId) -> Task {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
-        let task = engine.look(&house.caller, run.as_str()).await.unwrap();
+        let task = engine.tasks().read(&house.caller, run.as_str()).await.unwrap();
         if task.head.state.is_terminal() || tokio::time::Instant::now() > deadline {
             return task;
         }
@@ -28,7 +28,7 @@ async fn in_the_end(engine: &Engine, house: &House, run: &TaskId) -> Task {
 #[tokio::test]
 async fn a_run_goes_on_where_it_stood_and_nothing_that_is_done_is_done_again() {
     let house = House::new().await;
-    house.engine.take_post().await.unwrap();
+    house.engine.lease().register().await.unwrap();
     let text = r#"
 nodes:
   first: { type: tool, tool: office.echo, args: { n: 1 } }
@@ -36,21 +36,22 @@ nodes:
   last: { type: tool, tool: office.echo, args: { n: "{{ nodes.hung.n }}", all: true } }
 "#;
     let request = house.inline(text, "{}").await;
-    let mut running = house.engine.call(request).await.unwrap();
+    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let run = running.task().clone();
     while house.called().len() < 2 {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
     // The agent has named its task once that is written down; then the process is gone.
     let step = house.record(&run).await.steps[1].task.clone().unwrap();
-    while house.engine.look(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none() {
+    while house.engine.tasks().read(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none()
+    {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
     let heir = house.later(LATER).await;
-    heir.engine.take_post().await.unwrap();
+    heir.engine.lease().register().await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
     let (engine, stopped) = (heir.engine.clone(), stop.clone());
-    let post = tokio::spawn(async move { engine.keep_post(stopped).await });
+    let post = tokio::spawn(async move { engine.takeover().run(stopped).await });
     let over = in_the_end(&heir.engine, &heir, &run).await;
     stop.cancel();
     post.await.unwrap();
@@ -62,7 +63,7 @@ nodes:
 /// A run whose second step is under way in a process that is gone, begun with the token `tok_1`.
 async fn abandoned() -> (House, TaskId) {
     let mut house = House::new().await;
-    house.engine.take_post().await.unwrap();
+    house.engine.lease().register().await.unwrap();
     house.store.put_token(&token(&house)).await.unwrap();
     house.caller.token = Some("tok_1".into());
     let text = r#"
@@ -71,13 +72,14 @@ nodes:
   last: { type: tool, tool: office.echo, args: { n: "{{ nodes.hung.n }}" } }
 "#;
     let request = house.inline(text, "{}").await;
-    let mut running = house.engine.call(request).await.unwrap();
+    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let run = running.task().clone();
     while house.called().is_empty() {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
     let step = house.record(&run).await.steps[0].task.clone().unwrap();
-    while house.engine.look(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none() {
+    while house.engine.tasks().read(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none()
+    {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
     (house, run)
@@ -102,10 +104,10 @@ fn token(house: &House) -> Token {
 /// How a run ends in the process that takes it over.
 async fn taken_over(house: &House, run: &TaskId) -> Task {
     let heir = house.later(LATER).await;
-    heir.engine.take_post().await.unwrap();
+    heir.engine.lease().register().await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
     let (engine, stopped) = (heir.engine.clone(), stop.clone());
-    let post = tokio::spawn(async move { engine.keep_post(stopped).await });
+    let post = tokio::spawn(async move { engine.takeover().run(stopped).await });
     let over = in_the_end(&heir.engine, &heir, run).await;
     stop.cancel();
     post.await.unwrap();
@@ -158,7 +160,7 @@ async fn whoever_was_taken_over_from_writes_nothing_any_more() {
     let house = House::new().await;
     let text = "nodes: { a: { type: tool, tool: office.slow, args: { n: 1 } }, b: { type: tool, tool: office.echo, depends_on: [a] } }";
     let request = house.inline(text, "{}").await;
-    let mut running = house.engine.call(request).await.unwrap();
+    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let run = running.task().clone();
     while house.called().is_empty() {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;

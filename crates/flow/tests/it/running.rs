@@ -1,6 +1,6 @@
 //! How a run goes when nothing goes wrong.
 
-use rialto_engine::Step;
+use rialto_engine::CallUpdate;
 use rialto_model::{event::Event, json::Json, task::TaskState};
 
 use crate::house::House;
@@ -127,19 +127,19 @@ async fn each_change_of_a_step_is_progress_of_the_run() {
     let text =
         "nodes: { one: { type: tool, tool: office.echo }, two: { type: set, value: 2, depends_on: [one] } }";
     let request = house.inline(text, "{}").await;
-    let mut running = house.engine.call(request).await.unwrap();
+    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let (mut words, mut facts) = (Vec::new(), Vec::new());
     let task = loop {
         match running.next().await {
-            Step::Event(event) => {
+            CallUpdate::Event(event) => {
                 if let Event::Progress { message: Some(message), aside, .. } = *event {
                     words.push(message.text());
                     facts.push(aside.metadata.unwrap());
                 }
             }
-            Step::Heartbeat => {}
-            Step::Done(task) => break task,
-            Step::Failed(failure) => panic!("{failure}"),
+            CallUpdate::Heartbeat => {}
+            CallUpdate::Done(task) => break task,
+            CallUpdate::Failed(failure) => panic!("{failure}"),
         }
     };
     assert_eq!(words, ["one: working (0 of 2)", "one: completed (2 of 2)", "two: completed (2 of 2)"]);

@@ -16,7 +16,7 @@ nodes:
 async fn run_through_outage(operations: &[&'static str], fault: Fault) -> (House, rialto_model::task::Task) {
     let (house, switch) = House::faulty().await;
     let request = house.inline(TWO_STEPS, "{}").await;
-    let running = house.engine.call(request).await.unwrap();
+    let running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let waiting = tokio::spawn(running.finish());
     while house.called().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -52,7 +52,7 @@ async fn a_run_whose_beginning_was_recorded_though_that_failed_goes_on() {
     let request = house.inline(TWO_STEPS, "{}").await;
     house.office.let_go.add_permits(1);
     switch.set_for(&["begin_run"], Fault::FailsAfterwards);
-    let running = house.engine.call(request).await.unwrap();
+    let running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let waiting = tokio::spawn(running.finish());
     while switch.faults() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;

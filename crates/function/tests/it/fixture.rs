@@ -6,7 +6,7 @@ use axum::{Router, body::Body};
 use futures::FutureExt;
 use http::{Request, header};
 use rialto_edge::{fetch, process::Launcher, secret_templates::SecretResolver};
-use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
+use rialto_engine::{Config, Engine, EngineDeps, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::backend::{FunctionBackend, FunctionDeps};
 use rialto_model::{
     call::{Caller, Door},
@@ -69,7 +69,7 @@ impl Fixture {
             Launcher::new(|name| (name == "PATH").then(|| "/usr/bin:/bin".into()), secrets.clone());
         let function =
             Arc::new(FunctionBackend::new(FunctionDeps { fetch: Arc::new(network), launcher, secrets }));
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store,
             registry: Arc::new(registry),
             peer: Arc::new(Peers {
@@ -84,7 +84,7 @@ impl Fixture {
             clock,
             config: Config::default(),
         });
-        engine.sync().await.unwrap();
+        engine.policies().sync().await.unwrap();
         let router = rialto_function::call_endpoint::router(engine.clone(), 1024, true);
         Self { engine, discovery, sent, router }
     }
@@ -104,15 +104,15 @@ impl Fixture {
             timeout_ms: None,
             trust: None,
         });
-        self.engine.registry().configure(&wanted.collect::<Vec<_>>(), true).await.unwrap();
+        self.engine.registry().deployments().configure(&wanted.collect::<Vec<_>>(), true).await.unwrap();
     }
 
     pub(crate) async fn call(&self, name: &str, args: &str) -> Result<Task, Failure> {
         let caller = Caller::user("ann");
-        let target = self.engine.resolve(&caller, name).unwrap();
+        let target = self.engine.calls().resolve(&caller, name).unwrap();
         let request =
-            rialto_engine::Request::skill(caller, Door::Library, target, Json::parse(args).unwrap());
-        self.engine.call(request).await?.finish().await
+            rialto_engine::CallRequest::skill(caller, Door::Library, target, Json::parse(args).unwrap());
+        self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 
     /// Sends a request to the endpoint, as ann.

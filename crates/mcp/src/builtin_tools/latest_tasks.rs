@@ -13,9 +13,9 @@ const MAX_LATEST_TASKS: usize = 10;
 
 /// `get_task` without an id.
 pub(crate) async fn told(engine: &Engine, client: &ClientProfile) -> Result<ToolResult, Failure> {
-    engine.sync().await?;
+    engine.policies().sync().await?;
     let filter = TaskFilter { limit: MAX_LATEST_TASKS, ..TaskFilter::default() };
-    let heads = engine.tasks(&client.caller, filter).await?;
+    let heads = engine.tasks().list(&client.caller, filter).await?;
     if heads.is_empty() {
         let nothing = json!({ "tasks": [] });
         return Ok(ToolResult::text("you have no tasks yet").with_structured(Json::of(&nothing)));

@@ -110,7 +110,7 @@ impl StateSealer {
     async fn key(&self, engine: &Engine) -> Result<&Hmac<Sha256>, Failure> {
         self.0
             .get_or_try_init(async || {
-                let seed = engine.seed(KEY_NAME).await?;
+                let seed = engine.seeds().get(KEY_NAME).await?;
                 Hmac::new_from_slice(&seed).map_err(|_| Failure::new(Kind::Internal, "the key is no key"))
             })
             .await

@@ -95,7 +95,7 @@ impl McpSessions {
             );
             return Err(Failure::new(Kind::Invalid, message));
         }
-        self.engine().relay_session_message(session, body).await
+        self.engine().sessions().send(session, body).await
     }
 
     /// Delivers relayed messages, until the server stops.
@@ -103,10 +103,10 @@ impl McpSessions {
         let (mut place, mut idle_rounds) = (None, 0);
         loop {
             let read = match place {
-                None => self.engine().last_session_message().await,
+                None => self.engine().sessions().last_number().await,
                 // A rebuild checks afterwards whether the session has ended, so nothing is missed while this does not poll.
                 Some(_) if self.is_empty() && idle_rounds >= IDLE_ROUNDS => {
-                    self.engine().last_session_message().await
+                    self.engine().sessions().last_number().await
                 }
                 Some(place) if self.is_empty() => Ok(place),
                 Some(place) => self.receive_after(place).await,
@@ -126,7 +126,7 @@ impl McpSessions {
     /// Delivers the messages behind this position. Returns the position of the last one.
     async fn receive_after(&self, mut place: u64) -> Result<u64, Failure> {
         loop {
-            let messages = self.engine().session_messages(place, BATCH).await?;
+            let messages = self.engine().sessions().messages_after(place, BATCH).await?;
             let is_last = messages.len() < BATCH;
             for message in messages {
                 place = message.number;
@@ -164,7 +164,7 @@ impl McpSessions {
             tracing::debug!("a message of session {session} could not be delivered: {error}");
         }
         // An answer is meant for one process; a cancellation for the process that runs the call.
-        if is_answer && let Err(error) = self.engine().remove_session_message(number).await {
+        if is_answer && let Err(error) = self.engine().sessions().remove(number).await {
             tracing::debug!("a message of session {session} could not be removed: {}", error.message);
         }
     }

@@ -144,7 +144,7 @@ impl IdSealer {
 
     async fn key(&self, engine: &Engine) -> Result<&Hmac<Sha256>, Failure> {
         let read = async || {
-            let seed = engine.seed(KEY_NAME).await?;
+            let seed = engine.seeds().get(KEY_NAME).await?;
             let invalid = |_| Failure::new(Kind::Internal, "the key of session ids in the store is invalid");
             Hmac::new_from_slice(&seed).map_err(invalid)
         };

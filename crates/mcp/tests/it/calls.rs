@@ -292,9 +292,9 @@ async fn a_client_that_is_gone_calls_nothing_off() {
     client.begin("tools/call", params).await;
     client.hear().await;
     client.hang_up().await.unwrap();
-    assert_eq!(house.engine.in_flight(), 1);
-    house.engine.hand_back().await;
-    assert_eq!(house.engine.in_flight(), 0);
+    assert_eq!(house.engine.running().count(), 1);
+    house.engine.running().detach_all().await;
+    assert_eq!(house.engine.running().count(), 0);
     assert!(house.peer.cancels.lock().is_empty());
 }
 

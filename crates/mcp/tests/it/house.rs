@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use rialto_engine::{Engine, Parts, Registry, registry::Registration};
+use rialto_engine::{Engine, EngineDeps, Registry, registry::Registration};
 use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions, ToolErrors, ToolNames};
 use rialto_model::{
     agent::{Keep, Trust},
@@ -83,7 +83,7 @@ impl Plan {
                 Policy::parse(&[source("starter.cedar", STARTER), source("more.cedar", &more.lock())])
             }
         };
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store,
             registry,
             peer: self.peer.clone(),
@@ -95,7 +95,7 @@ impl Plan {
             clock,
             config: self.calls,
         });
-        engine.sync().await.unwrap();
+        engine.policies().sync().await.unwrap();
         let control = McpEndpointOptions { load_agents: self.load_agents };
         let door = McpEndpoint::new(engine.clone(), self.config, control);
         let house = House { engine, peer: self.peer, discovery, door, stop: CancellationToken::new(), more };
@@ -128,7 +128,7 @@ impl House {
     /// Puts other policies into force, beside the starter's.
     pub(crate) async fn rule(&self, policies: &str) {
         policies.clone_into(&mut self.more.lock());
-        self.engine.reload_policy().await.unwrap();
+        self.engine.policies().reload().await.unwrap();
     }
 
     /// Removes an agent again.

@@ -104,7 +104,7 @@ async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), T
     if is_seen(program, &approval).await? {
         return Ok(());
     }
-    match program.engine.go_on_here(&approval).await? {
+    match program.engine.approvals().resume_here(&approval).await? {
         None => Ok(()),
         Some(running) => match running.finish().await {
             Ok(task) if !as_json => {
@@ -123,7 +123,7 @@ async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), T
 async fn is_seen(program: &Program, approval: &Approval) -> Result<bool, Failure> {
     let until = Instant::now() + NOTICES;
     while Instant::now() < until {
-        if program.engine.is_settled(approval).await? {
+        if program.engine.approvals().is_settled(approval).await? {
             return Ok(true);
         }
         tokio::time::sleep(LOOK).await;

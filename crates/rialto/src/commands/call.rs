@@ -7,7 +7,7 @@ use std::time::Duration;
 use rialto_api_types::tasks::TaskDetail;
 use rialto_console::admin::calls::{self, CallInput};
 use rialto_engine::{
-    Request, Running, Step,
+    CallHandle, CallRequest, CallUpdate,
     peer::DiscoveryError,
     registry::{Registration, RegistryError},
 };
@@ -68,16 +68,16 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
     for outcome in load(program, &call.agents).await {
         outcome?;
     }
-    if program.engine.resolve(&caller, &call.name).is_none() {
+    if program.engine.calls().resolve(&caller, &call.name).is_none() {
         program.tools.ask(program.engine.registry()).await;
     }
     let said = said.map_or(CallInput::Empty, CallInput::Text);
     let (target, parts) = calls::resolve_call(&here.console, &caller, &call.name, said)?;
-    let request = Request {
+    let request = CallRequest {
         task: call.task,
         context: call.context,
-        wall_clock: call.timeout_ms.map(Duration::from_millis),
-        ..Request::message(caller, Door::Cli, target, parts)
+        timeout: call.timeout_ms.map(Duration::from_millis),
+        ..CallRequest::message(caller, Door::Cli, target, parts)
     };
     Ok(follow(program, request, call.listing.json).await?)
 }
@@ -108,24 +108,24 @@ fn not_loaded(error: RegistryError) -> Trouble {
 }
 
 /// Makes a call and shows its progress on stderr.
-pub(crate) async fn follow(program: &Program, request: Request, quiet: bool) -> Result<Task, Failure> {
+pub(crate) async fn follow(program: &Program, request: CallRequest, quiet: bool) -> Result<Task, Failure> {
     let name = request.target.verb();
-    let running = program.engine.call(request).await?;
+    let running = program.engine.calls().start(request).await?.into_handle()?;
     wait(running, &format!("calling {name}"), quiet).await
 }
 
 /// Waits for a call and shows its progress on stderr.
-pub(crate) async fn wait(mut running: Running, doing: &str, quiet: bool) -> Result<Task, Failure> {
+pub(crate) async fn wait(mut running: CallHandle, doing: &str, quiet: bool) -> Result<Task, Failure> {
     let spinner = Spinner::new(doing.to_owned());
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     loop {
         tokio::select! {
             step = running.next() => match step {
-                Step::Event(event) => tell(&spinner, &event, quiet),
-                Step::Heartbeat => {}
-                Step::Done(task) => return Ok(*task),
-                Step::Failed(failure) => return Err(failure),
+                CallUpdate::Event(event) => tell(&spinner, &event, quiet),
+                CallUpdate::Heartbeat => {}
+                CallUpdate::Done(task) => return Ok(*task),
+                CallUpdate::Failed(failure) => return Err(failure),
             },
             Ok(()) = &mut interrupted => {
                 spinner.say("calling it off");

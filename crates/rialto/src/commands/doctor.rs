@@ -129,7 +129,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     };
     findings.push(store(&program, &place, &fix).await);
     findings.push(files);
-    findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
+    findings.push(good("policies", format!("{} in force", program.engine.policies().active().ids().len())));
     findings.push(tools(&program));
     findings.push(tool_names(&program));
     findings.extend(agents(&program).await);
@@ -211,7 +211,9 @@ async fn agents(program: &Program) -> Vec<Finding> {
         let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
         let question =
             rialto_policy::AuthorizationRequest::for_target(&caller, rialto_policy::Action::Invoke, &target);
-        if target.agent.trust == Trust::External && !program.engine.policy().decide(&question).allowed {
+        if target.agent.trust == Trust::External
+            && !program.engine.policies().active().decide(&question).allowed
+        {
             findings.push(warn(
                 &what,
                 "no policy lets you call it",
@@ -225,7 +227,7 @@ async fn agents(program: &Program) -> Vec<Finding> {
 /// Whether what is deployed can be reached, and has the secrets that it needs.
 async fn deployed(program: &Program) -> Vec<Finding> {
     let registry = program.engine.registry();
-    let asking = registry.deployed(&program.scope).into_iter().map(|row| async move {
+    let asking = registry.deployments().list(&program.scope).into_iter().map(|row| async move {
         let health = registry.probe(&row).await;
         (registry.get(&row.id).unwrap_or(row), health)
     });

@@ -6,7 +6,7 @@ use rialto_api_types::{
     tasks::TaskDetail,
     workflows::{InlineRun, RunReply, StatusChange, WorkflowRow},
 };
-use rialto_engine::Request;
+use rialto_engine::CallRequest;
 use rialto_model::{
     call::{Door, Target},
     deployed::skill,
@@ -158,18 +158,18 @@ async fn start_here(
     let caller = program.local_caller();
     program.tools.ask(program.engine.registry()).await;
     let (target, args) = if let Some(text) = inline {
-        let agent = program.engine.registry().flows(&caller.scope).await?;
+        let agent = program.engine.registry().deployments().ensure_flows(&caller.scope).await?;
         let skill = skill("orchestrate_workflow", "orchestrate_workflow", "");
         (Target { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
     } else {
         let book = program.flows.book();
         (book.target_of(&program.engine, &caller, &options.name, options.draft).await?, input)
     };
-    let request = Request {
-        wall_clock: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
-        ..Request::skill(caller, Door::Cli, target, args)
+    let request = CallRequest {
+        timeout: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
+        ..CallRequest::skill(caller, Door::Cli, target, args)
     };
-    let running = program.engine.call(request).await?;
+    let running = program.engine.calls().start(request).await?.into_handle()?;
     let task = wait(running, &format!("running {}", options.name), options.listing.json).await?;
     show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
 }
@@ -204,7 +204,7 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
     program.tools.ask(program.engine.registry()).await;
     let engine = &program.engine;
     let running = match said {
-        None => engine.rejoin(&caller, &options.run).await?,
+        None => engine.calls().follow_remote(&caller, &options.run).await?,
         Some(text) => {
             let mut part = match Json::parse(text.trim()) {
                 Ok(data) if data.is_object() => Part::data(data),
@@ -212,12 +212,12 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
             };
             let step = options.step.map(|step| json!({ "rialto/flow": { "node": step } }));
             part.metadata = step.as_ref().map(Json::of);
-            let worker = engine.worker(&caller, &options.run).await?;
+            let worker = engine.tasks().target(&caller, &options.run).await?;
             let target = Target { agent: worker.agent, skill: None };
-            let mut request = Request::message(caller, Door::Cli, target, vec![part]);
+            let mut request = CallRequest::message(caller, Door::Cli, target, vec![part]);
             request.task = Some(options.run.clone());
-            request.wall_clock = Some(LONGEST);
-            engine.call(request).await?
+            request.timeout = Some(LONGEST);
+            engine.calls().start(request).await?.into_handle()?
         }
     };
     let task = wait(running, &format!("going on with {}", options.run), options.listing.json).await?;

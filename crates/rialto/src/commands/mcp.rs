@@ -110,6 +110,6 @@ fn without_login(url: &str) -> String {
 
 /// A client that hung up does not wait for its calls any more. What agents still do for it is kept: the next process asks them.
 async fn drain(engine: &Engine) {
-    engine.drain(std::time::Duration::from_millis(200)).await;
-    engine.hand_back().await;
+    engine.running().drain(std::time::Duration::from_millis(200)).await;
+    engine.running().detach_all().await;
 }

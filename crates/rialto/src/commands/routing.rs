@@ -89,10 +89,10 @@ async fn dispatch_here(
 ) -> Result<DispatchResult<Json>, Trouble> {
     let request = DispatchRequest {
         context: options.context,
-        wall_clock: options.timeout_ms.map(Duration::from_millis),
+        timeout: options.timeout_ms.map(Duration::from_millis),
         ..DispatchRequest::new(program.local_caller(), Door::Cli, work, vec![part])
     };
-    let running = Box::pin(program.engine.dispatch(request)).await?;
+    let running = Box::pin(program.engine.dispatches().start(request)).await?;
     let dispatch_id = running.dispatch().cloned();
     let task = wait(running, "dispatching", options.listing.json).await?;
     let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());

@@ -88,7 +88,7 @@ async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environme
         failure: rotated.as_ref().err().map(|error| Failure::new(Kind::Conflict, error.to_string())),
         ..AdminRecord::new("secret.rotate_key", &program.local_caller(), "all secrets")
     };
-    let recorded = program.engine.record_admin(record).await;
+    let recorded = program.engine.audit().record(record).await;
     let count = rotated?;
     recorded.map_err(|failure| Trouble::other(failure.message))?;
     output::line(format!("{count} secrets are sealed with a new key"));

@@ -84,7 +84,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     let signals = Signals::listen();
     reload_on_hangup(program.reload().clone(), program.stop().clone());
     program.log_calls();
-    program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
+    program.engine.lease().register().await.map_err(|failure| Trouble::other(failure.message))?;
     join_nodes(&program, door.address()).await?;
     program.start();
     program.follow_file(true);
@@ -157,7 +157,7 @@ async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> 
     tracing::info!(
         "told to stop; requests are served for another {} s; {} calls are under way",
         grace.as_secs(),
-        program.engine.in_flight()
+        program.engine.running().count()
     );
     let hurried = || Trouble::other("told to stop twice: what was under way is cut off".to_owned());
     let end = async {
@@ -183,11 +183,11 @@ pub(crate) fn app(
     let gate =
         gate(program, authentication, door.address())?.with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
-    program.engine.bus().subscribe(calls.clone());
+    program.engine.audit().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
     let mut metrics = Metrics::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
     let found = Arc::new(GuardCounts::default());
-    program.engine.bus().subscribe(found.clone());
+    program.engine.audit().subscribe(found.clone());
     metrics.add(Box::new(found));
     metrics.add(Box::new(ConnectionCounts(door.connections())));
     if let Some(traces) = &program.traces {
@@ -350,7 +350,7 @@ async fn record_first_token(program: &Program, token: &Token) {
         after: serde_json::json!(rialto_console::admin::tokens::token_row(token, SystemClock.now())),
         ..AdminRecord::new("token.create", &program.local_caller(), token.caller.as_str())
     };
-    if let Err(failure) = program.engine.record_admin(record).await {
+    if let Err(failure) = program.engine.audit().record(record).await {
         tracing::error!("the first token is not in the audit trail: {failure}");
     }
 }

@@ -61,11 +61,11 @@ impl Hooks {
         let flow = self.meant(&caller, path).await?;
         let input = self.input(request).await?;
         let target = self.runner.book().target_of(&self.engine, &caller, &flow.name, false).await?;
-        let request = rialto_engine::Request {
+        let request = rialto_engine::CallRequest {
             trace,
-            ..rialto_engine::Request::skill(caller, Door::Http, target, input)
+            ..rialto_engine::CallRequest::skill(caller, Door::Http, target, input)
         };
-        let running = self.engine.call(request).await?;
+        let running = self.engine.calls().start(request).await?.into_handle()?;
         let told = json!({ "runId": running.task(), "state": "running" });
         Ok((StatusCode::ACCEPTED, axum::Json(told)).into_response())
     }

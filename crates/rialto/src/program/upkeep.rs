@@ -39,13 +39,13 @@ pub(super) async fn watch(
     // read once more.
     let mut is_to_check = false;
     while let Some(reason) = looks.next().await {
-        if let Err(failure) = engine.sync().await {
+        if let Err(failure) = engine.policies().sync().await {
             tracing::error!("the registry could not be read: {failure}");
         }
-        let (sources, reads) = (policies.sources().ok(), engine.policy_reads());
+        let (sources, reads) = (policies.sources().ok(), engine.policies().reload_count());
         let is_changed = sources != known;
         // Calls have them read too, and may have seen what stood in a file for a moment only.
-        let is_check = std::mem::take(&mut is_to_check) && !engine.policies_are_sound();
+        let is_check = std::mem::take(&mut is_to_check) && !engine.policies().is_up_to_date();
         if !is_changed && reads == known_reads && !is_check && reason == Reason::Tick {
             continue;
         }
@@ -55,7 +55,7 @@ pub(super) async fn watch(
             }
             tracing::info!("the policies have changed");
         }
-        match engine.reload_policy().await {
+        match engine.policies().reload().await {
             Ok(()) => {
                 (known, known_reads) = (sources, reads + 1);
                 is_to_check = !is_check;
@@ -125,7 +125,8 @@ mod tests {
         let text = "@id(\"mine\") permit (principal, action, resource);";
         std::fs::write(home.path().join("policies/mine.cedar"), text).unwrap();
         program.start();
-        until("it is in force", || program.engine.policy().ids().contains(&"mine".to_owned())).await;
+        until("it is in force", || program.engine.policies().active().ids().contains(&"mine".to_owned()))
+            .await;
         program.close().await;
     }
 
@@ -135,11 +136,11 @@ mod tests {
         let program = opened(home.path()).await;
         let file = home.path().join("policies/mine.cedar");
         std::fs::write(&file, "permit (principal, action").unwrap();
-        program.engine.reload_policy().await.unwrap();
-        assert!(!program.engine.policies_are_sound());
+        program.engine.policies().reload().await.unwrap();
+        assert!(!program.engine.policies().is_up_to_date());
         std::fs::remove_file(&file).unwrap();
         program.start();
-        until("all is as it was", || program.engine.policies_are_sound()).await;
+        until("all is as it was", || program.engine.policies().is_up_to_date()).await;
         program.close().await;
     }
 }

@@ -108,7 +108,7 @@ impl Collector for Standing {
         let help = "Calls that run in this process, those included that nobody waits for any more";
         encoder
             .encode_descriptor("rialto_calls_in_flight", help, None, MetricType::Gauge)?
-            .encode_gauge(&(u64::try_from(self.engine.in_flight()).unwrap_or(u64::MAX)))?;
+            .encode_gauge(&(u64::try_from(self.engine.running().count()).unwrap_or(u64::MAX)))?;
         let all = self.engine.registry().all();
         let mut by_health = BTreeMap::<&str, u64>::new();
         for agent in &all {
@@ -119,7 +119,7 @@ impl Collector for Standing {
         for (health, count) in by_health {
             agents.encode_family(&[("health", health)])?.encode_gauge(&count)?;
         }
-        let held = self.engine.held_counts();
+        let held = self.engine.running().held_counts();
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let help = "Writes to tasks that wait until the store is available";
         encoder
@@ -144,14 +144,14 @@ impl Collector for Standing {
 
 /// Name of this process as a node, and whether the node is drained.
 fn encode_node(encoder: &mut DescriptorEncoder<'_>, engine: &Engine) -> fmt::Result {
-    let Some(name) = engine.node_name() else { return Ok(()) };
+    let Some(name) = engine.nodes().name() else { return Ok(()) };
     encoder
         .encode_descriptor("rialto_node", "Node that these numbers are of", None, MetricType::Info)?
         .encode_info(&[("node", name)])?;
     let help = "Whether this node is drained: 1 if it is, else 0";
     encoder
         .encode_descriptor("rialto_node_draining", help, None, MetricType::Gauge)?
-        .encode_gauge(&u64::from(engine.is_draining()))
+        .encode_gauge(&u64::from(engine.nodes().is_draining()))
 }
 
 /// Circuit breakers by state, and how often each has opened.
@@ -160,7 +160,8 @@ fn encode_breakers(
     engine: &Engine,
     agents: &[Arc<Agent>],
 ) -> fmt::Result {
-    let breakers: Vec<_> = agents.iter().map(|agent| (agent, engine.breaker(&agent.id))).collect();
+    let breakers: Vec<_> =
+        agents.iter().map(|agent| (agent, engine.calls().breaker_status(&agent.id))).collect();
     let help = "Circuit breakers of agents in this process";
     let mut states = encoder.encode_descriptor("rialto_breakers", help, None, MetricType::Gauge)?;
     for state in ["closed", "half-open", "open"] {

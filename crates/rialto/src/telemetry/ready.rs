@@ -57,7 +57,7 @@ impl Readiness {
             let message = "this server is stopping; calls under way are brought to their end";
             lacks.push(Lack { check: "draining", message: message.into() });
         }
-        if self.engine.is_draining() {
+        if self.engine.nodes().is_draining() {
             let message = "this node is drained: requests are still served, and load balancers are to send new ones elsewhere; \
                            `rialto nodes drain NAME --undo` undoes it";
             lacks.push(Lack { check: "draining", message: message.into() });
@@ -70,7 +70,7 @@ impl Readiness {
         } else if !matches!(answered, Ok(Ok(_))) {
             lacks.push(Lack { check: "store", message: STORE_IS_SILENT.into() });
         }
-        if !self.engine.policies_are_sound() {
+        if !self.engine.policies().is_up_to_date() {
             let message = "the policies were changed and are not valid, the ones before are in force; \
                            `rialto policy check` says why";
             lacks.push(Lack { check: "policies", message: message.into() });

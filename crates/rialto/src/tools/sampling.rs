@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
-use rialto_engine::{Engine, FaintEngine, Request};
+use rialto_engine::{CallRequest, CallStart, Engine, WeakEngine};
 use rialto_mcp::backend::Sampler;
 use rialto_model::{
     call::{Caller, Door, Target},
@@ -14,12 +14,12 @@ use rialto_model::{
 use serde_json::{Value, json};
 
 /// The engine, once there is one: it is made with what calls servers, and so holds this.
-pub(super) type Later = Arc<OnceLock<FaintEngine>>;
+pub(super) type Later = Arc<OnceLock<WeakEngine>>;
 
 pub(super) fn sampler(engine: &Later) -> Sampler {
     let engine = Arc::clone(engine);
     Arc::new(move |caller, name, params| {
-        let engine = engine.get().and_then(FaintEngine::get);
+        let engine = engine.get().and_then(WeakEngine::upgrade);
         async move {
             let engine = engine.ok_or_else(|| "nobody can be asked yet".to_owned())?;
             say(&engine, caller, &name, &params).await
@@ -29,15 +29,16 @@ pub(super) fn sampler(engine: &Later) -> Sampler {
 }
 
 async fn say(engine: &Engine, caller: Caller, name: &str, params: &Value) -> Result<Value, String> {
-    let target = engine.resolve(&caller, name).or_else(|| {
+    let target = engine.calls().resolve(&caller, name).or_else(|| {
         let agent = engine.registry().find(&caller.scope, name).ok()?;
         let target = Target { agent, skill: None };
-        engine.may_discover(&caller, &target).then_some(target)
+        engine.policies().may_discover(&caller, &target).then_some(target)
     });
     let target = target.ok_or_else(|| format!("there is no agent or skill \"{name}\""))?;
     let model = target.verb();
-    let request = Request::message(caller, Door::Library, target, vec![Part::text(words(params))]);
-    let running = engine.call(request).await.map_err(|failure| failure.message)?;
+    let request = CallRequest::message(caller, Door::Library, target, vec![Part::text(words(params))]);
+    let running = engine.calls().start(request).await.and_then(CallStart::into_handle);
+    let running = running.map_err(|failure| failure.message)?;
     let task = running.finish().await.map_err(|failure| failure.message)?;
     if !task.head.state.is_terminal() {
         return Err(format!("{model} asks something itself"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
 use rialto_edge::fetch::{FetchError, FetchRequest, FetchResponse};
-use rialto_engine::Overheard;
+use rialto_engine::RecordingHook;
 use rialto_model::json::Json;
 use rialto_policy::Policy;
 use rialto_testkit::{agents, null_store::NullStore};
@@ -29,8 +29,8 @@ async fn a_tool_can_be_built_and_called_in_anybody_s_test() {
         Policy::starter().unwrap(),
         Arc::new(NullStore::default()),
     );
-    let heard = Overheard::default();
-    tool.bus().subscribe(Arc::new(heard.clone()));
+    let heard = RecordingHook::default();
+    tool.audit().subscribe(Arc::new(heard.clone()));
 
     let task = tool.call(Json::from(json!({ "prUrl": "https://example.com/pr/1" }))).await.unwrap();
 

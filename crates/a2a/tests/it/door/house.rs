@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
 use rialto_a2a::server::{A2aServer, Config};
 use rialto_edge::public_url::PublicUrl;
-use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
+use rialto_engine::{Engine, EngineDeps, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
     call::{Call, Caller},
@@ -96,7 +96,7 @@ impl House {
             timeout_ms: None,
             trust: None,
         };
-        house.engine.registry().configure(&[wanted], true).await.unwrap();
+        house.engine.registry().deployments().configure(&[wanted], true).await.unwrap();
         house
     }
 
@@ -114,7 +114,7 @@ impl House {
         let opened = Arc::clone(&gate);
         let peer = ScriptedPeer::with(move |call| stream_of(call, &opened));
         let starter = PolicySource { name: "starter.cedar".into(), text: STARTER.into(), org: None };
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineDeps {
             store: store.clone(),
             registry,
             peer: peer.clone(),
@@ -123,7 +123,7 @@ impl House {
             clock: clock.clone(),
             config: calls,
         });
-        engine.sync().await.unwrap();
+        engine.policies().sync().await.unwrap();
         let door = A2aServer::new(engine.clone(), config, PublicUrl::default());
         let stop = CancellationToken::new();
         let router = door.router(stop.clone());

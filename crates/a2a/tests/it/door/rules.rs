@@ -144,7 +144,7 @@ async fn a_request_without_an_id_is_done_and_not_answered() {
     for (method, calls) in [("SendMessage", 1), ("SendStreamingMessage", 2), ("GetTask", 2)] {
         let reply = ann.send(post("/a2a"), told(method).to_string()).await;
         assert_eq!((reply.status.as_u16(), reply.text.as_str()), (202, ""), "{method}");
-        house.engine.drain(std::time::Duration::from_secs(5)).await;
+        house.engine.running().drain(std::time::Duration::from_secs(5)).await;
         assert_eq!(house.peer.calls.lock().len(), calls, "{method}");
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn agent_facts(console: &Console, caller: &Caller, agent: &Agent) -> 
 
 /// State of an agent's circuit breaker in the process that answers.
 fn circuit_breaker(console: &Console, agent: &Agent) -> CircuitBreakerRow {
-    let breaker = console.engine().breaker(&agent.id);
+    let breaker = console.engine().calls().breaker_status(&agent.id);
     let state = match breaker.state {
         "open" => CircuitState::Open,
         "half-open" => CircuitState::HalfOpen,

@@ -1,7 +1,7 @@
 //! Nodes that wait until a person agrees: the same questions that calls wait with which need approval, so they are listed and
 //! decided with those.
 
-use rialto_engine::approvals::Wish;
+use rialto_engine::approvals::ApprovalRequest;
 use rialto_model::{
     event::Event,
     flow::{FlowStep, Question},
@@ -35,11 +35,11 @@ impl Driver {
         let (patience, engine) = (*expires, self.crew.engine.clone());
         let words = step.question.as_ref().and_then(|question| question.message.as_ref());
         let words = words.map(rialto_model::message::Message::text).unwrap_or_default();
-        let Some(row) = engine.registry().find_flows(&self.run.scope) else { return step };
+        let Some(row) = engine.registry().deployments().find_flows(&self.run.scope) else { return step };
         let details = step.input.clone().map(|details| ("details".to_owned(), details));
         let first = words.lines().next().unwrap_or_default();
         let args: Extra = [("question".to_owned(), Json::of(first))].into_iter().chain(details).collect();
-        let wish = Wish {
+        let wish = ApprovalRequest {
             scope: self.run.scope.clone(),
             task: self.run.id.clone(),
             caller: self.crew.caller.clone(),
@@ -50,7 +50,7 @@ impl Driver {
             policies: Vec::new(),
             patience,
         };
-        match engine.hold_for_approval(wish).await {
+        match engine.approvals().request(wish).await {
             Ok(Event::Asked { ask, message: Some(mut message), .. }) => {
                 // The words of the definition say better what this is about.
                 if let Some(Part { content: Content::Text(text), .. }) = message.parts.first_mut() {

@@ -89,10 +89,11 @@ impl Driver {
         let (engine, caller) = (&self.crew.engine, &self.crew.caller);
         let found = engine.registry().find(&caller.scope, name).ok();
         let target = found.map(|agent| Target { agent, skill: None });
-        let target = target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
-            let message = format!("no agent is known as \"{name}\"; `rialto agents list` shows them");
-            Failure::new(Kind::NotFound, message)
-        })?;
+        let target =
+            target.filter(|target| engine.policies().may_discover(caller, target)).ok_or_else(|| {
+                let message = format!("no agent is known as \"{name}\"; `rialto agents list` shows them");
+                Failure::new(Kind::NotFound, message)
+            })?;
         Ok(described(&target.agent))
     }
 }

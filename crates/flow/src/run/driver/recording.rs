@@ -40,7 +40,7 @@ impl Driver {
                 }
                 recorded => return recorded,
             }
-            if self.crew.engine.is_closing() {
+            if self.crew.engine.running().is_stopping() {
                 return Err(StoreError::Unavailable("this process ends before the store is back".into()));
             }
             tokio::time::sleep(pause).await;
