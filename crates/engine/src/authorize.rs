@@ -9,7 +9,9 @@ use rialto_model::{
     ids::AgentId,
     verb::VerbEvent,
 };
-use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Question};
+use rialto_policy::{
+    Action, Authorizable, Authorization, AuthorizationRequest, Denied, Permitted, PolicyDecision,
+};
 
 use crate::{
     call_service::CallService,
@@ -20,7 +22,7 @@ use crate::{
 
 /// A call that may leave, now or once it is approved.
 pub(crate) struct AuthorizedCall {
-    pub(crate) call: Leave<Call>,
+    pub(crate) call: Authorization<Call>,
     pub(crate) span: AuditSpan,
     pub(crate) pre: VerbEvent,
 }
@@ -48,7 +50,9 @@ impl PolicyService {
     /// [`PolicyService::sync`] before.
     pub fn require_admin(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
         let row = self.caller_agent(caller);
-        let allowed = self.load().allow(&Question::admin(caller, action).by(row.as_deref()));
+        let allowed = self
+            .load()
+            .allow(&AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref()));
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
     }
 
@@ -60,33 +64,35 @@ impl PolicyService {
         target: &Target,
     ) -> Result<Vec<String>, Failure> {
         let row = self.caller_agent(by);
-        let question = Question::about(by, action, target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(by, action, target).with_caller_agent(row.as_deref());
         let policy = self.active();
-        policy.allow(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        policy.require(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         Ok(policy.decide(&question).policies.to_vec())
     }
 
     /// Asks policy, with the live row of a caller that is itself a registered agent.
-    pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
+    pub(crate) fn check<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.policy_request().caller);
         self.load().check_as(deed, row.as_deref())
     }
 
     /// Asks policy about something that a person has approved.
-    pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
+    pub(crate) fn check_approved<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.policy_request().caller);
         self.load().check_approved(deed, row.as_deref())
     }
 
     /// Asks policy about a call: permitted, permitted once it is approved, or denied.
-    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
+    fn check_or_hold(&self, call: Call) -> Result<Authorization<Call>, Denied> {
         let row = self.caller_agent(&call.caller);
         self.load().check_or_hold(call, row.as_deref())
     }
 
-    fn decide(&self, caller: &Caller, action: Action, target: &Target) -> Arc<Decision> {
+    fn decide(&self, caller: &Caller, action: Action, target: &Target) -> Arc<PolicyDecision> {
         let row = self.caller_agent(caller);
-        self.load().decide(&Question::about(caller, action, target).by(row.as_deref()))
+        self.load().decide(
+            &AuthorizationRequest::for_target(caller, action, target).with_caller_agent(row.as_deref()),
+        )
     }
 
     fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
@@ -111,12 +117,12 @@ impl CallService {
         let (verb, cost) =
             (audit_verb(&call, kept_args(&args, self.runner.config.max_kept_args_bytes)), call.target.cost());
         let mut verdict = self.check_or_hold(call);
-        if let Ok(Leave::OnceApproved(call, _)) = &verdict
+        if let Ok(Authorization::NeedsApproval(call, _)) = &verdict
             && call.continues.task_id.is_some()
             && Box::pin(self.approvals.was_approved(&call.task)).await?
         {
             // A task that was approved once needs no other approval.
-            verdict = self.runner.policies.check_approved(call.clone()).map(Leave::Now);
+            verdict = self.runner.policies.check_approved(call.clone()).map(Authorization::Allow);
         }
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
@@ -144,14 +150,15 @@ impl CallService {
     }
 
     /// Asks policy about a call, and the configuration if it must wait for approval.
-    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
+    fn check_or_hold(&self, call: Call) -> Result<Authorization<Call>, Denied> {
         match self.runner.policies.check_or_hold(call)? {
-            Leave::Now(call)
+            Authorization::Allow(call)
                 if call.get().continues.task_id.is_none()
                     && self.runner.config.approvals.asks(&call.get().target) =>
             {
-                let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
-                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
+                let decision =
+                    PolicyDecision { policies: Arc::clone(call.by()), ..PolicyDecision::default() };
+                Ok(Authorization::NeedsApproval(call.into_inner(), Arc::new(decision)))
             }
             verdict => Ok(verdict),
         }

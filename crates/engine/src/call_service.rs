@@ -20,7 +20,7 @@ use rialto_model::{
     size::parts_size,
     task::Task,
 };
-use rialto_policy::Leave;
+use rialto_policy::Authorization;
 use tokio::time::{Duration, Instant};
 
 use crate::{
@@ -151,8 +151,10 @@ impl CallService {
         let said = call.get();
         let (caller, target, presence) = (said.caller.clone(), said.target.clone(), said.presence.clone());
         let events = match call {
-            Leave::Now(call) => runner.backends.send(call),
-            Leave::OnceApproved(call, decision) => Box::pin(self.approvals.hold(call, &decision)).await,
+            Authorization::Allow(call) => runner.backends.send(call),
+            Authorization::NeedsApproval(call, decision) => {
+                Box::pin(self.approvals.hold(call, &decision)).await
+            }
         };
         let budget = TaskBudget::new(&runner.config, &task);
         let params = RunParams { caller, target, events, task, span, started_at, timeout, permit, budget };

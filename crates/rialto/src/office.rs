@@ -16,8 +16,8 @@ use rialto_console::{
     },
 };
 use rialto_edge::{
-    session::{CookieSealing, BrowserSessions},
     public_url::PublicUrl,
+    session::{BrowserSessions, CookieSealing},
 };
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_hooks::{

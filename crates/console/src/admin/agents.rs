@@ -21,7 +21,7 @@ use rialto_model::{
     message::Part,
     rights::Right,
 };
-use rialto_policy::{Action, TemplateTarget, PolicyTemplate, TemplateEffect};
+use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateTarget};
 use serde_json::json;
 
 pub(crate) use self::rows::{agent_facts, agent_row_for, card_changes, describe_credential};

@@ -4,8 +4,8 @@ use rialto_api_types::guardrails::{
     ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailTestResult, GuardrailVerdict,
 };
 use rialto_guard::{
-    PartField, ContentFinding, Findings, GuardrailRuleset, FindingVerdict,
-    config::{CheckAction as GuardAction, GuardrailCheck, Guardrail, CheckDirection},
+    ContentFinding, FindingVerdict, Findings, GuardrailRuleset, PartField,
+    config::{CheckAction as GuardAction, CheckDirection, Guardrail, GuardrailCheck},
     scoped_rules::{CalledSkill, Guardrails},
 };
 use rialto_model::{
@@ -156,8 +156,8 @@ impl GuardrailTestRequest {
             let config_paths = applying.iter().map(|placed| config_path(&placed.place)).collect();
             return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(config_paths)));
         }
-        let guards =
-            GuardrailRuleset::compile([&self.named_guardrail()?]).map_err(|error| invalid(error.to_string()))?;
+        let guards = GuardrailRuleset::compile([&self.named_guardrail()?])
+            .map_err(|error| invalid(error.to_string()))?;
         let none = || invalid("the guardrail is switched off or has no checks".to_owned());
         Ok((Some(guards.ok_or_else(none)?), None))
     }
@@ -214,7 +214,8 @@ fn config_path(place: &str) -> String {
 
 /// Content with every finding redacted, whatever its action.
 fn redact_all(guards: &GuardrailRuleset, parts: &[Part], findings: &Findings) -> String {
-    let redacting = |finding: &ContentFinding| ContentFinding { action: GuardAction::Redact, ..finding.clone() };
+    let redacting =
+        |finding: &ContentFinding| ContentFinding { action: GuardAction::Redact, ..finding.clone() };
     let found = findings.found.iter().map(redacting).collect();
     let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
     let text = |part: &Part| match &part.content {

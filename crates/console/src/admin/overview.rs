@@ -51,7 +51,8 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     let mut agents = if may_discover { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
-    let sees = |entry: &&Entry| may_discover && console.engine().policies().may_discover(caller, &entry.target());
+    let sees =
+        |entry: &&Entry| may_discover && console.engine().policies().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
     let counts = AgentCounts {
         all: agents.len(),

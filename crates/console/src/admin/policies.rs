@@ -14,7 +14,8 @@ use rialto_model::{
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
-    Action, PolicyDecision, Effect, PolicyExplanation, Policy, PolicySourceError, AuthorizationRequest, PolicySummary, PolicySource, named_agents,
+    Action, AuthorizationRequest, Effect, Policy, PolicyDecision, PolicyExplanation, PolicySource,
+    PolicySourceError, PolicySummary, named_agents,
 };
 use serde_json::{Value, json};
 
@@ -291,7 +292,11 @@ pub async fn test_decision(
 }
 
 /// Findings of policies that the caller is allowed to see.
-fn visible(console: &Console, caller: &Caller, mut findings: Vec<PolicyExplanation>) -> Vec<PolicyExplanation> {
+fn visible(
+    console: &Console,
+    caller: &Caller,
+    mut findings: Vec<PolicyExplanation>,
+) -> Vec<PolicyExplanation> {
     match policy_scope(console, caller, false) {
         Ok(scope) => findings.retain(|finding| scope.includes(finding.rule.org.as_ref())),
         Err(_) => findings.clear(),
@@ -307,7 +312,8 @@ pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>
     let skills = agent.card.skills.iter().take(MAX_SKILLS).cloned().map(Some);
     for skill in skills.chain([None]) {
         let target = Target { agent: Arc::clone(agent), skill };
-        let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target).with_caller_agent(row.as_deref());
+        let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target)
+            .with_caller_agent(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
             if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
@@ -367,7 +373,12 @@ fn policy_scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<Po
 }
 
 /// Problem of an org's policy with an agent of another org, which would match nothing.
-fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<PolicySourceError> {
+fn foreign_agent(
+    console: &Console,
+    scope: &PolicyScope,
+    name: &str,
+    text: &str,
+) -> Option<PolicySourceError> {
     scope.owner()?;
     let registry = console.engine().registry();
     let is_foreign = |agent: &Arc<Agent>| agent.scope.org != scope.org;

@@ -5,7 +5,7 @@ use rialto_api_types::{
     tokens::TokenState,
 };
 use rialto_model::{call::Caller, failure::Failure};
-use rialto_policy::{Action, Policy, AuthorizationRequest};
+use rialto_policy::{Action, AuthorizationRequest, Policy};
 
 use super::policies::with_replacement;
 use crate::Console;
@@ -28,7 +28,9 @@ pub async fn matrix(
         callers.iter().map(|name| Caller { scope: caller.scope.clone(), ..Caller::user(name) }).collect();
     let rows = directory.entries().iter().take(MAX_TARGETS).map(|entry| {
         let target = entry.target();
-        let may = |who: &Caller| policy.decide(&AuthorizationRequest::for_target(who, Action::Invoke, &target)).allowed;
+        let may = |who: &Caller| {
+            policy.decide(&AuthorizationRequest::for_target(who, Action::Invoke, &target)).allowed
+        };
         PermissionRow { target: entry.canonical.clone(), may: people.iter().map(may).collect() }
     });
     let rows: Vec<_> = rows.collect();
@@ -62,7 +64,11 @@ pub async fn decision_changes(
             ask(&AuthorizationRequest::for_admin(&person, action), action.as_str(), true);
         }
         for entry in directory.entries().iter().take(MAX_TARGETS) {
-            ask(&AuthorizationRequest::for_target(&person, Action::Invoke, &entry.target()), &entry.canonical, false);
+            ask(
+                &AuthorizationRequest::for_target(&person, Action::Invoke, &entry.target()),
+                &entry.canonical,
+                false,
+            );
         }
     }
     Ok(found)

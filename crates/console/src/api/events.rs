@@ -77,8 +77,10 @@ pub(super) async fn watch(request: RouteRequest) -> Result<Response, Failure> {
     let max_replayed = if sees_all { u64::MAX } else { MAX_REPLAYED_RECORDS };
     let records = match require_right_or_admin(&caller, Right::Call) {
         Ok(()) => {
-            let watch =
-                console.audit_feed().subscribe_recent(caller.scope.org.clone(), last_seen, max_replayed).await;
+            let watch = console
+                .audit_feed()
+                .subscribe_recent(caller.scope.org.clone(), last_seen, max_replayed)
+                .await;
             Some(watch.map_err(store_failure)?)
         }
         Err(_) => None,

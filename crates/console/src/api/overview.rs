@@ -30,7 +30,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 pub(super) async fn me(request: RouteRequest) -> Result<Response, Failure> {
     let (console, caller) = (&request.console, &request.caller);
-    console.engine().sync().await?;
+    console.engine().policies().sync().await?;
     let admin = Action::ALL.into_iter().filter(|action| action.is_admin());
     let may =
         admin.map(|action| (action.as_str().to_owned(), console.check_admin(caller, action).is_ok().into()));

@@ -191,7 +191,9 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Events from now on, until the task ends.
-fn later_events(following: Option<TaskSubscription>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
+fn later_events(
+    following: Option<TaskSubscription>,
+) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
     let batches = stream::unfold(following, |following| async move {
         let mut following = following?;
         let news = following.next().await.ok()?;

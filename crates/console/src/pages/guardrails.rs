@@ -5,7 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_guard::{
     config::{CheckAction as GuardAction, CheckDirection},
-    scoped_rules::{ScopedGuardrail, GuardrailScope},
+    scoped_rules::{GuardrailScope, ScopedGuardrail},
 };
 use rialto_model::{failure::Failure, json::Json};
 use serde::Serialize;

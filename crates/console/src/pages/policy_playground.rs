@@ -159,7 +159,9 @@ fn outcome_label(outcome: &ExplanationOutcome) -> String {
         ExplanationOutcome::OtherCaller => "Applies to other callers",
         ExplanationOutcome::OtherTarget => "Applies to other agents or skills",
         ExplanationOutcome::Unmet => "Applies, but its conditions are not met",
-        ExplanationOutcome::Failed(error) => return format!("Ignored because of an evaluation error: {error}"),
+        ExplanationOutcome::Failed(error) => {
+            return format!("Ignored because of an evaluation error: {error}");
+        }
     };
     label.to_owned()
 }

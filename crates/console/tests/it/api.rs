@@ -231,7 +231,10 @@ async fn policies_are_checked_saved_tested_and_removed() {
     );
     let kept = fixture.api(ANN, "PUT", "/api/v1/policies/mine", &body).await;
     assert_eq!((kept.status, kept.json()["name"].as_str()), (200, Some("mine.cedar")));
-    assert!(fixture.engine.policies().active().ids().contains(&"no-desk".to_owned()), "it is in force at once");
+    assert!(
+        fixture.engine.policies().active().ids().contains(&"no-desk".to_owned()),
+        "it is in force at once"
+    );
     let shown = fixture.api(ANN, "GET", "/api/v1/policies/mine", "").await.json();
     assert_eq!(shown["text"], text);
     let refused = fixture.api(ANN, "PUT", "/api/v1/policies/mine", r#"{"text":"nonsense"}"#).await;

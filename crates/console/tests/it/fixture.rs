@@ -23,11 +23,11 @@ use rialto_console::{
     },
 };
 use rialto_edge::{
-    auth::{Authentication, BearerAuthenticator, TrustedIssuers, TokenCache},
-    admission::{RouteRule, AdmissionLayer, AdmissionService},
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
     host_check::HostCheck,
     listener::ConnectionPeer,
-    session::{API, PAGES, CookieSealing, BrowserSessions},
+    session::{API, BrowserSessions, CookieSealing, PAGES},
 };
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
@@ -50,7 +50,7 @@ use rialto_model::{
     store::{Store, Token},
     webhook::Webhook,
 };
-use rialto_policy::{Policy, STARTER, PolicySource, PolicyTemplate};
+use rialto_policy::{Policy, PolicySource, PolicyTemplate, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -392,7 +392,11 @@ impl TestHost {
         if text.is_none() && after.len() == sources.len() {
             return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
         }
-        after.extend(text.map(|text| PolicySource { name: name.clone(), text: text.to_owned(), org: org.clone() }));
+        after.extend(text.map(|text| PolicySource {
+            name: name.clone(),
+            text: text.to_owned(),
+            org: org.clone(),
+        }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.archive(old);
@@ -593,7 +597,10 @@ async fn authentication(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_tok
 
 fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> AdmissionLayer {
     AdmissionLayer::new(HostCheck::new(&[], 100_000), authentication)
-        .with_routes(&[RouteRule { path: API, needs: Rights::ALL }, RouteRule { path: PAGES, needs: Rights::ALL }])
+        .with_routes(&[
+            RouteRule { path: API, needs: Rights::ALL },
+            RouteRule { path: PAGES, needs: Rights::ALL },
+        ])
         .with_sessions(sessions(clock), &Console::before_sign_in())
 }
 

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use rialto_guard::{
-    Verdict,
-    config::{Action as Strictness, Target as Aim},
-    setting::Called,
+    FindingVerdict,
+    config::{CheckAction as Strictness, CheckDirection as Aim},
+    scoped_rules::CalledSkill,
 };
 use rialto_model::{
     call::{Call, Caller, Door, Spoken, Target},
@@ -50,14 +50,14 @@ impl GuardrailService {
         }
         if ask == ClassifierScope::Nobody {
             // It is refused in any case, and the record of that shows what was asked.
-            if report.verdict() >= Verdict::Redact {
+            if report.verdict() >= FindingVerdict::Redact {
                 (call.parts, call.spoken) = (vec![Part::data(withheld())], None);
             }
             return Ok(call);
         }
         let journal = &self.journal;
         report.tell(journal, audit_verb(&call, Json::null()), GuardDirection::Input).await;
-        if report.verdict() < Verdict::Block {
+        if report.verdict() < FindingVerdict::Block {
             if let Some(notice) = report.notice() {
                 checker.set.warn(&call.task, notice);
             }
@@ -107,7 +107,7 @@ impl GuardrailService {
         slots.extend(work.required_skills.iter_mut().map(TextField::Words));
         slots.push(TextField::Parts { parts: &mut said, is_whole: true });
         checker.look(slots, ClassifierScope::All, &mut report).await;
-        if report.verdict() < Verdict::Block {
+        if report.verdict() < FindingVerdict::Block {
             // Warnings are reported with the call.
             return Ok(());
         }
@@ -134,11 +134,11 @@ impl GuardrailService {
     /// True if guardrails allow to send the type and the skills of the work to another registry.
     pub(crate) fn may_share(&self, caller: &Caller, work: &Work) -> bool {
         let Some(set) = self.active.load() else { return true };
-        let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
+        let called = CalledSkill { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
         let Some(guards) = set.guards(&called) else { return true };
         let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
         let names: Vec<Part> = names.map(Part::text).collect();
-        guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
+        guards.check_fields(&names, Aim::Input).verdict() < FindingVerdict::Redact
     }
 
     /// Returns the part of a call's arguments that may be stored before the call itself is checked: nothing, if a guardrail would stop or
@@ -151,13 +151,13 @@ impl GuardrailService {
         };
         let Some(guards) = guards else { return said };
         let may_be_stopped = guards.classifiers(Aim::Input).any(|asked| asked.action >= Strictness::Redact)
-            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= Verdict::Redact;
+            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= FindingVerdict::Redact;
         if may_be_stopped { withheld() } else { said }
     }
 
     fn checker(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
         let guards = set.guards_of(self.registry.version(), target)?;
-        guards.look_at(Aim::Input).then(|| GuardrailChecker {
+        guards.has_checks(Aim::Input).then(|| GuardrailChecker {
             set: Arc::clone(set),
             guards,
             target: Aim::Input,
@@ -189,7 +189,7 @@ async fn look(
         slots.extend(text_fields::of_spoken(spoken, !is_same));
     }
     checker.look(slots, ask, report).await;
-    if report.verdict() != Verdict::Redact {
+    if report.verdict() != FindingVerdict::Redact {
         return;
     }
     if let Some(mut spoken) = spoken {

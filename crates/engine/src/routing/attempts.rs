@@ -103,7 +103,8 @@ impl DispatchAttempt {
                 return Ok((target, task));
             }
             self.selection.undo_attempt();
-            self.selection.exclude_last(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
+            self.selection
+                .exclude_last(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
         }
         Err(self.selection.no_candidate())
     }

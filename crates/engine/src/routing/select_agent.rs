@@ -19,8 +19,8 @@ use rialto_model::{
     routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
 use rialto_route::{
-    choice::{self, Entrant, Weighed},
-    skills::Fit,
+    scoring::{self, ScoredCandidate, ScoringCandidate},
+    skill_index::SkillMatch,
 };
 use serde_json::json;
 
@@ -66,7 +66,7 @@ struct AgentChoice {
 
 /// A matching agent that the caller may see.
 pub(super) struct RoutingSnapshot {
-    pub(super) fit: Fit,
+    pub(super) fit: SkillMatch,
     pub(super) target: Target,
     /// Kind and reason if it is not eligible.
     pub(super) barred: Option<(Kind, String)>,
@@ -88,7 +88,7 @@ impl DispatchService {
         self.policies.sync().await?;
         let (router, now) = (&self.router, self.journal.now());
         let index = router.index(&self.registry, &caller.scope).await?;
-        let fits = index.fits(work, router.config.candidates);
+        let fits = index.find_matches(work, router.config.candidates);
         let more = fits.more;
         let mut seen: Vec<RoutingSnapshot> =
             fits.best.into_iter().filter_map(|fit| self.snapshot(caller, fit, parts, now)).collect();
@@ -105,9 +105,9 @@ impl DispatchService {
         let standings = self.store.standings(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
-        let entrants: Vec<Entrant> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
+        let entrants: Vec<ScoringCandidate> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
         let seed = router.next_seed();
-        let weighed = choice::weigh(&entrants, &router.config.rules(), seed);
+        let weighed = scoring::score_candidates(&entrants, &router.config.rules(), seed);
         let record = Dispatch {
             id: DispatchId::fresh(),
             scope: caller.scope.clone(),
@@ -128,7 +128,13 @@ impl DispatchService {
     }
 
     /// Reads the current row of a matching agent; none if the caller may not see it.
-    fn snapshot(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
+    fn snapshot(
+        &self,
+        caller: &Caller,
+        fit: SkillMatch,
+        parts: &[Part],
+        now: Timestamp,
+    ) -> Option<RoutingSnapshot> {
         let agent = self.registry.get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
         let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
@@ -204,15 +210,15 @@ impl super::Config {
 // === impl RoutingSnapshot ===
 
 impl RoutingSnapshot {
-    fn entrant(&self, standing: Standing) -> Entrant {
+    fn entrant(&self, standing: Standing) -> ScoringCandidate {
         let agent = &self.target.agent;
-        Entrant {
+        ScoringCandidate {
             fit: self.fit.score,
             health: agent.health,
             active: standing.active,
             cents: self.target.cost().map(Cents::as_f64),
             posterior: standing.posterior,
-            barred: self.barred.as_ref().map(|(_, why)| why.clone()),
+            excluded: self.barred.as_ref().map(|(_, why)| why.clone()),
         }
     }
 }
@@ -223,11 +229,11 @@ impl AgentSelection {
     fn new(
         record: Dispatch,
         seen: Vec<RoutingSnapshot>,
-        entrants: &[Entrant],
-        weighed: Vec<Weighed>,
+        entrants: &[ScoringCandidate],
+        weighed: Vec<ScoredCandidate>,
         more: usize,
     ) -> Self {
-        let order = choice::ranked(&weighed);
+        let order = scoring::rank(&weighed);
         let mut place = vec![usize::MAX; seen.len()];
         for (rank, at) in order.iter().enumerate() {
             if let Some(place) = place.get_mut(*at) {
@@ -330,9 +336,9 @@ impl AgentSelection {
 // === impl AgentChoice ===
 
 impl AgentChoice {
-    fn new(seen: RoutingSnapshot, entrant: &Entrant, weighed: Weighed) -> Self {
+    fn new(seen: RoutingSnapshot, entrant: &ScoringCandidate, weighed: ScoredCandidate) -> Self {
         let (draw, score, verdict, fault) = match weighed.outcome {
-            Ok(drawn) => (Some(drawn.draw), Some(drawn.score), Verdict::Passed, None),
+            Ok(drawn) => (Some(drawn.value), Some(drawn.score), Verdict::Passed, None),
             Err(why) => {
                 let unreachable = entrant.health == Health::Unreachable;
                 let other = if unreachable { Kind::PeerUnreachable } else { Kind::Busy };

@@ -9,7 +9,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::SkillId,
 };
-use rialto_policy::{Action, TemplateTarget, TemplateSubject, PolicyTemplate, TemplateEffect};
+use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};
 
 use super::{
     PolicySelector, find_caller, find_target, policy_scope, policy_texts, publish_change, record_change,
@@ -134,7 +134,12 @@ impl TemplateTarget {
         }
     }
 
-    fn template<'a>(&'a self, caller: &'a Caller, new: &NewPolicy, subject: Option<TemplateSubject>) -> PolicyTemplate<'a> {
+    fn template<'a>(
+        &'a self,
+        caller: &'a Caller,
+        new: &NewPolicy,
+        subject: Option<TemplateSubject>,
+    ) -> PolicyTemplate<'a> {
         let by = if new.by.trim().is_empty() { "an administrator" } else { new.by.trim() };
         let wish = match new.kind.split('-').next() {
             Some("allow") => TemplateEffect::Allow,
