@@ -52,7 +52,7 @@ impl PolicyService {
         let row = self.caller_agent(caller);
         let allowed = self
             .load()
-            .allow(&AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref()));
+            .require(&AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref()));
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
     }
 
@@ -73,19 +73,19 @@ impl PolicyService {
     /// Asks policy, with the live row of a caller that is itself a registered agent.
     pub(crate) fn check<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
         let row = self.caller_agent(deed.policy_request().caller);
-        self.load().check_as(deed, row.as_deref())
+        self.load().authorize_as(deed, row.as_deref())
     }
 
     /// Asks policy about something that a person has approved.
     pub(crate) fn check_approved<T: Authorizable>(&self, deed: T) -> Result<Permitted<T>, Denied> {
         let row = self.caller_agent(deed.policy_request().caller);
-        self.load().check_approved(deed, row.as_deref())
+        self.load().authorize_approved(deed, row.as_deref())
     }
 
     /// Asks policy about a call: permitted, permitted once it is approved, or denied.
     fn check_or_hold(&self, call: Call) -> Result<Authorization<Call>, Denied> {
         let row = self.caller_agent(&call.caller);
-        self.load().check_or_hold(call, row.as_deref())
+        self.load().authorize_or_hold(call, row.as_deref())
     }
 
     fn decide(&self, caller: &Caller, action: Action, target: &Target) -> Arc<PolicyDecision> {

@@ -102,7 +102,7 @@ impl FastPath {
         let meta = &asked.params.meta;
         client.abilities = meta.abilities;
         client.caller.hops = client.caller.hops.max(meta.hops);
-        client.trace = trace::from_headers(
+        client.trace = trace::of(
             meta.traceparent.as_deref(),
             meta.tracestate.as_deref(),
             meta.baggage.as_deref(),

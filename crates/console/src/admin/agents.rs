@@ -180,8 +180,8 @@ async fn register_authorized(
         operation.after(after);
         return Ok((registered, None));
     }
-    let object = TemplateTarget::Agent(&registered.agent);
-    let template = PolicyTemplate { wish: TemplateEffect::Allow, caller: None, object };
+    let target = TemplateTarget::Agent(&registered.agent);
+    let template = PolicyTemplate { effect: TemplateEffect::Allow, caller: None, target };
     let policy = policies::save_template(console, caller, &template, None, PolicySelector::default()).await;
     if let Ok(policy) = &policy {
         after["policy"] = json!(policy.listed);

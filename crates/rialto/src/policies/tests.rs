@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rialto_console::host::{PolicyScope, SharedPolicies};
-use rialto_model::store::Nowhere;
+use rialto_testkit::null_store::NullStore;
 
 use super::*;
 
@@ -16,7 +16,7 @@ impl Files {
         wait(self.0.load()).unwrap()
     }
 
-    fn sources(&self) -> Result<Vec<Source>, PolicyError> {
+    fn sources(&self) -> Result<Vec<PolicySource>, PolicyError> {
         wait(self.0.sources()).unwrap()
     }
 
@@ -49,7 +49,7 @@ fn fresh_folder() -> (tempfile::TempDir, Files) {
     let home = tempfile::tempdir().unwrap();
     let policies = Policies::Folder(home.path().join("policies"));
     policies.prepare().unwrap();
-    (home, Files(Book::new(policies, Arc::new(Nowhere::default()), Shelf::Files, "ann".to_owned())))
+    (home, Files(Book::new(policies, Arc::new(NullStore::default()), Shelf::Files, "ann".to_owned())))
 }
 
 fn at(second: i64) -> Timestamp {

@@ -52,7 +52,7 @@ pub async fn add_from_template(
     let operation = AdminOperation::new("policy.save", name.unwrap_or(new.kind.as_str()));
     console
         .administer(caller, Action::AdminPolicies, &operation, async {
-            let target = TemplateTarget::find(console, caller, new)?;
+            let target = NamedTarget::find(console, caller, new)?;
             let subject = subject(console, caller, new)?;
             let template = target.template(caller, new, subject);
             let before = policy_texts(console).await;
@@ -80,7 +80,7 @@ fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option
 }
 
 /// Target of a template, resolved by its name.
-enum TemplateTarget {
+enum NamedTarget {
     Agent(Arc<Agent>),
     Skill(Arc<Agent>, SkillId),
     Trust(rialto_model::agent::Trust),
@@ -88,9 +88,9 @@ enum TemplateTarget {
     Admin(Vec<Action>),
 }
 
-// === impl TemplateTarget ===
+// === impl NamedTarget ===
 
-impl TemplateTarget {
+impl NamedTarget {
     fn find(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Kind::Invalid, message);
         let name = new.target.trim();
@@ -141,18 +141,18 @@ impl TemplateTarget {
         subject: Option<TemplateSubject>,
     ) -> PolicyTemplate<'a> {
         let by = if new.by.trim().is_empty() { "an administrator" } else { new.by.trim() };
-        let wish = match new.kind.split('-').next() {
+        let effect = match new.kind.split('-').next() {
             Some("allow") => TemplateEffect::Allow,
             Some("deny") => TemplateEffect::Deny,
             _ => TemplateEffect::Approval { by: by.to_owned() },
         };
-        let object = match self {
+        let target = match self {
             Self::Agent(agent) => TemplateTarget::Agent(agent),
             Self::Skill(agent, skill) => TemplateTarget::Skill(agent, skill),
             Self::Trust(level) => TemplateTarget::Trust(*level),
             Self::Tag(tag) => TemplateTarget::Tag(tag),
             Self::Admin(actions) => TemplateTarget::Admin(actions, &caller.scope.org),
         };
-        PolicyTemplate { wish, caller: subject, object }
+        PolicyTemplate { effect, caller: subject, target }
     }
 }
