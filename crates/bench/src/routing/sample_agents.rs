@@ -1,4 +1,4 @@
-//! Many agents with many skills, to be looked through.
+//! Sample agents with many skills, for search.
 
 use std::sync::Arc;
 
@@ -44,13 +44,13 @@ const WORDS: [&str; 32] = [
     "the",
 ];
 
-/// So many agents with so many skills each.
-pub(super) fn agents(count: usize, skills: usize) -> Vec<Arc<Agent>> {
-    (0..count).map(|number| Arc::new(agent(number, skills))).collect()
+/// Creates a number of agents with a number of skills each.
+pub(super) fn make_agents(count: usize, skills: usize) -> Vec<Arc<Agent>> {
+    (0..count).map(|number| Arc::new(make_agent(number, skills))).collect()
 }
 
-fn agent(number: usize, skills: usize) -> Agent {
-    let skills = (0..skills).map(|place| skill(number, place)).collect();
+fn make_agent(number: usize, skills: usize) -> Agent {
+    let skills = (0..skills).map(|place| make_skill(number, place)).collect();
     let card = deployed::card(&format!("Agent {number}"), "One of many", None, skills);
     let (slug, url) = (format!("agent_{number}"), format!("https://agent-{number}.example.com"));
     let id = format!("agt_{number}").into();
@@ -58,7 +58,7 @@ fn agent(number: usize, skills: usize) -> Agent {
     Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
 }
 
-fn skill(agent: usize, place: usize) -> Skill {
+fn make_skill(agent: usize, place: usize) -> Skill {
     let word =
         |step: usize| WORDS[(agent.wrapping_mul(7) + place.wrapping_mul(13) + step * 11) % WORDS.len()];
     let description: Vec<&str> = (0..12).map(word).collect();

@@ -7,15 +7,15 @@ use http::{StatusCode, header, response};
 use serde_json::{Value, json};
 
 use crate::{
-    load::{Connection, Template},
-    trouble::{Trouble, during},
+    error::{BenchError, context},
+    load::{LoadConnection, RequestTemplate},
 };
 
-/// Which MCP is spoken.
+/// MCP version of the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Era {
-    /// 2026-07-28: no handshake, every request stands alone.
+pub(crate) enum McpEra {
+    /// 2026-07-28: without handshake, stateless requests.
     #[default]
     Modern,
     /// 2025-06-18: a session per connection.
@@ -26,29 +26,29 @@ const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-06-18";
 const SESSION: &str = "mcp-session-id";
 
-// === impl Era ===
+// === impl McpEra ===
 
-impl Era {
+impl McpEra {
     /// Prepares a request: `token` is what the server wants to see, if it wants one; `name` is the tool that `params`
     /// call, if they call one.
     pub(crate) async fn prepare(
         self,
-        connection: &mut Connection,
+        connection: &mut LoadConnection,
         (host, token): (SocketAddr, Option<&str>),
         (method, name): (&str, Option<&str>),
         params: Value,
-    ) -> Result<Template, Trouble> {
+    ) -> Result<RequestTemplate, BenchError> {
         match self {
             Self::Modern => {
                 let mut template = post((host, token), method, &with_meta(params), MODERN);
-                template.set("mcp-method", method);
-                name.into_iter().for_each(|name| template.set("mcp-name", name));
+                template.set_header("mcp-method", method);
+                name.into_iter().for_each(|name| template.set_header("mcp-name", name));
                 Ok(template)
             }
             Self::Legacy => {
                 let session = open_session(connection, (host, token)).await?;
                 let mut template = post((host, token), method, &params, LEGACY);
-                template.set(SESSION, &session);
+                template.set_header(SESSION, &session);
                 Ok(template)
             }
         }
@@ -76,10 +76,10 @@ pub(crate) fn initialize_params() -> Value {
 }
 
 /// The JSON-RPC answer in a response, be it plain JSON or a stream that ends with it.
-pub(crate) fn answer(head: &response::Parts, body: &Bytes) -> Result<Value, Trouble> {
-    let text = std::str::from_utf8(body).map_err(during("the answer is not text"))?;
+pub(crate) fn parse_response(head: &response::Parts, body: &Bytes) -> Result<Value, BenchError> {
+    let text = std::str::from_utf8(body).map_err(context("the answer is not text"))?;
     if head.status != StatusCode::OK {
-        return Err(Trouble::new(format!("the answer is {}: {text}", head.status)));
+        return Err(BenchError::new(format!("the answer is {}: {text}", head.status)));
     }
     let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let message = if kind.starts_with("text/event-stream") {
@@ -87,18 +87,18 @@ pub(crate) fn answer(head: &response::Parts, body: &Bytes) -> Result<Value, Trou
             .filter_map(|line| line.strip_prefix("data:"))
             .filter_map(|data| serde_json::from_str::<Value>(data).ok())
             .find(|message| message.get("id").is_some())
-            .ok_or_else(|| Trouble::new("the stream ended without an answer"))?
+            .ok_or_else(|| BenchError::new("the stream ended without an answer"))?
     } else {
-        serde_json::from_str(text).map_err(during("the answer is not JSON"))?
+        serde_json::from_str(text).map_err(context("the answer is not JSON"))?
     };
-    result(message)
+    result_of(message)
 }
 
 /// The result in a JSON-RPC answer.
-pub(crate) fn result(mut message: Value) -> Result<Value, Trouble> {
+pub(crate) fn result_of(mut message: Value) -> Result<Value, BenchError> {
     match message.get_mut("result") {
         Some(result) => Ok(result.take()),
-        None => Err(Trouble::new(format!("the answer has no result: {message}"))),
+        None => Err(BenchError::new(format!("the answer has no result: {message}"))),
     }
 }
 
@@ -106,27 +106,32 @@ fn client_info() -> Value {
     json!({"name": "rialto-bench", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn post((host, token): (SocketAddr, Option<&str>), method: &str, params: &Value, version: &str) -> Template {
-    let mut template = Template::new("/mcp", host, method, params);
-    template.set(header::ACCEPT.as_str(), "application/json, text/event-stream");
-    template.set("mcp-protocol-version", version);
+fn post(
+    (host, token): (SocketAddr, Option<&str>),
+    method: &str,
+    params: &Value,
+    version: &str,
+) -> RequestTemplate {
+    let mut template = RequestTemplate::new("/mcp", host, method, params);
+    template.set_header(header::ACCEPT.as_str(), "application/json, text/event-stream");
+    template.set_header("mcp-protocol-version", version);
     if let Some(token) = token {
-        template.set(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"));
+        template.set_header(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"));
     }
     template
 }
 
 async fn open_session(
-    connection: &mut Connection,
+    connection: &mut LoadConnection,
     to: (SocketAddr, Option<&str>),
-) -> Result<String, Trouble> {
+) -> Result<String, BenchError> {
     let hello = post(to, "initialize", &initialize_params(), LEGACY);
     let (head, body) = connection.send(hello.request(0)).await?;
-    answer(&head, &body)?;
+    parse_response(&head, &body)?;
     let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok());
-    let session = session.ok_or_else(|| Trouble::new("initialize gave no session"))?.to_owned();
+    let session = session.ok_or_else(|| BenchError::new("initialize gave no session"))?.to_owned();
     let mut ready = post(to, "notifications/initialized", &json!({}), LEGACY);
-    ready.set(SESSION, &session);
-    connection.send(ready.notice()).await?;
+    ready.set_header(SESSION, &session);
+    connection.send(ready.notification()).await?;
     Ok(session)
 }

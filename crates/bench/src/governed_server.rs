@@ -6,59 +6,59 @@ use tempfile::TempDir;
 use tokio::{task::AbortHandle, time::interval};
 
 use crate::{
-    program::{self, Served},
-    trouble::{Trouble, during},
+    error::{BenchError, context},
+    program::{self, RunningServer},
 };
 
-/// How many policies there are besides the ones of a fresh install.
+/// Number of policies beside those of a fresh install.
 const POLICIES: usize = 100;
 
-/// How often its metrics are read.
-const READING: Duration = Duration::from_secs(1);
+/// Interval at which metrics are read.
+const METRICS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// It runs until it is dropped.
-pub(crate) struct Governed {
-    pub(crate) served: Served,
-    /// What its callers show.
+/// Governed server; it ends when it is dropped.
+pub(crate) struct GovernedServer {
+    pub(crate) served: RunningServer,
+    /// Token of its callers.
     pub(crate) token: String,
     reader: AbortHandle,
     _data: TempDir,
 }
 
-// === impl Governed ===
+// === impl GovernedServer ===
 
-impl Governed {
-    pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<Self, Trouble> {
-        let program = program.find()?;
-        let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+impl GovernedServer {
+    pub(crate) async fn serve(program: &program::ProgramArgs, agent: &str) -> Result<Self, BenchError> {
+        let program = program.locate()?;
+        let data = tempfile::tempdir().map_err(context("no folder for the data"))?;
         program.add_agent(&format!("http://{agent}"), data.path()).await?;
-        let token = program.make_token(data.path()).await?;
+        let token = program.create_token(data.path()).await?;
         write_policies(data.path())?;
         program.run(&["policy", "check"], data.path()).await?;
         let served = program.serve_with(data.path(), &[]).await?;
         let address = served.address;
-        // The first time it must work; later ones are only to keep it busy.
-        program::get(address, "/metrics").await?;
+        // The first read must succeed; later ones are load.
+        program::get_page(address, "/metrics").await?;
         let reader = tokio::spawn(async move {
-            let mut tick = interval(READING);
+            let mut tick = interval(METRICS_INTERVAL);
             loop {
                 tick.tick().await;
-                let _ = program::get(address, "/metrics").await;
+                let _ = program::get_page(address, "/metrics").await;
             }
         });
         Ok(Self { served, token, reader: reader.abort_handle(), _data: data })
     }
 }
 
-impl Drop for Governed {
+impl Drop for GovernedServer {
     fn drop(&mut self) {
         self.reader.abort();
     }
 }
 
-/// Policies of every shape that people write: for one caller, for one agent, for whatever has a tag. None of them decides
-/// about the calls that are measured, but all are in force.
-fn write_policies(data: &Path) -> Result<(), Trouble> {
+/// Writes policies of all common shapes: for one caller, one agent, or a tag. None of them decides the measured calls, but all are
+/// active.
+fn write_policies(data: &Path) -> Result<(), BenchError> {
     let mut text = String::new();
     for n in 0..POLICIES {
         let policy = match n % 4 {
@@ -77,5 +77,5 @@ fn write_policies(data: &Path) -> Result<(), Trouble> {
         };
         let _ = writeln!(text, "@id(\"bench{n}\")\n{policy};");
     }
-    fs::write(data.join("policies/bench.cedar"), text).map_err(during("the policies could not be written"))
+    fs::write(data.join("policies/bench.cedar"), text).map_err(context("the policies could not be written"))
 }

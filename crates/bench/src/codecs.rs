@@ -1,4 +1,4 @@
-//! What the codecs cost: reading and writing a small and a large task in every dialect.
+//! Cost of the codecs: reading and writing a small and a large task in every dialect.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -21,28 +21,28 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    report::{Check, Table, Verdict},
-    seconds,
-    trouble::{Trouble, during},
+    duration_arg,
+    error::{BenchError, context},
+    report::{BenchReport, TargetCheck, TextTable},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How long each number is measured.
-    #[arg(long, default_value = "0.5", value_parser = seconds::parse)]
+pub(crate) struct CodecArgs {
+    /// Time per row.
+    #[arg(long, default_value = "0.5", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
+pub(crate) struct CodecReport {
+    rows: Vec<CodecRow>,
 }
 
-/// One task on one wire.
+/// One task in one dialect.
 #[derive(Serialize)]
-struct Row {
+struct CodecRow {
     wire: &'static str,
     bytes: usize,
     decode_us: f64,
@@ -50,36 +50,38 @@ struct Row {
     to_1_0_us: f64,
 }
 
-/// How many runs are timed together: few, so that some batches fit between two disturbances.
+/// Number of runs per batch: few, so that some batches are undisturbed.
 const BATCH: u32 = 10;
 
 /// Measures.
-pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
+pub(crate) fn run(args: &CodecArgs) -> Result<CodecReport, BenchError> {
     let mut rows = Vec::new();
-    for task in [small(), large()] {
+    for task in [small_task(), large_task()] {
         for wire in Wire::ALL {
             rows.push(measure(wire, &SendAnswer::Task(task.clone()), args.seconds)?);
         }
     }
-    Ok(Report { rows })
+    Ok(CodecReport { rows })
 }
 
-fn measure(wire: Wire, task: &SendAnswer, each: Duration) -> Result<Row, Trouble> {
-    let body = encode(wire, task);
-    let read = decode(wire, body.as_bytes()).map_err(during("our own words cannot be read"))?;
-    Ok(Row {
-        wire: name(wire),
+fn measure(wire: Wire, task: &SendAnswer, each: Duration) -> Result<CodecRow, BenchError> {
+    let body = encode_response(wire, task);
+    let read = decode_response(wire, body.as_bytes()).map_err(context("our own words cannot be read"))?;
+    Ok(CodecRow {
+        wire: wire_name(wire),
         bytes: body.len(),
-        decode_us: best(each, || decode(wire, black_box(body.as_bytes())).is_ok()),
-        encode_us: best(each, || encode(wire, black_box(&read)).len()),
-        to_1_0_us: best(each, || {
-            decode(wire, black_box(body.as_bytes())).map(|task| encode(Wire::V10, &task).len()).ok()
+        decode_us: best_micros(each, || decode_response(wire, black_box(body.as_bytes())).is_ok()),
+        encode_us: best_micros(each, || encode_response(wire, black_box(&read)).len()),
+        to_1_0_us: best_micros(each, || {
+            decode_response(wire, black_box(body.as_bytes()))
+                .map(|task| encode_response(Wire::V10, &task).len())
+                .ok()
         }),
     })
 }
 
 /// The microseconds one run takes when nothing disturbs it: the best of many batches.
-fn best<T>(each: Duration, run: impl Fn() -> T) -> f64 {
+fn best_micros<T>(each: Duration, run: impl Fn() -> T) -> f64 {
     let begun = Instant::now();
     let mut best = f64::INFINITY;
     while begun.elapsed() < each || best.is_infinite() {
@@ -93,7 +95,7 @@ fn best<T>(each: Duration, run: impl Fn() -> T) -> f64 {
 }
 
 /// The whole body of an answer: JSON-RPC, except where the wire is REST.
-fn encode(wire: Wire, task: &SendAnswer) -> String {
+fn encode_response(wire: Wire, task: &SendAnswer) -> String {
     let answer = answer::encode_send(wire, task);
     match wire {
         Wire::V03Proto => answer.text(),
@@ -101,7 +103,7 @@ fn encode(wire: Wire, task: &SendAnswer) -> String {
     }
 }
 
-fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, InvalidDocument> {
+fn decode_response(wire: Wire, body: &[u8]) -> Result<SendAnswer, InvalidDocument> {
     match wire {
         Wire::V03Proto => answer::decode_send(wire, answer::parse(body)?),
         Wire::V10 | Wire::V03 | Wire::V01 => rpc::decode_send(wire, &rpc::Id::from(1), body)?
@@ -109,7 +111,7 @@ fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, InvalidDocument> {
     }
 }
 
-const fn name(wire: Wire) -> &'static str {
+const fn wire_name(wire: Wire) -> &'static str {
     match wire {
         Wire::V10 => "1.0",
         Wire::V03 => "0.3 JSON-RPC",
@@ -119,16 +121,16 @@ const fn name(wire: Wire) -> &'static str {
 }
 
 /// A task of about 1 KB.
-fn small() -> A2aTask {
-    task(1, 3)
+fn small_task() -> A2aTask {
+    sample_task(1, 3)
 }
 
 /// A task of about 40 KB.
-fn large() -> A2aTask {
-    task(20, 9)
+fn large_task() -> A2aTask {
+    sample_task(20, 9)
 }
 
-fn task(artifacts: usize, lines: usize) -> A2aTask {
+fn sample_task(artifacts: usize, lines: usize) -> A2aTask {
     let line = "a line of what the agent has found out, with \"quotes\" and a number. ";
     let data = Json::of(
         &json!({"found": line.repeat(lines), "score": 0.75, "tags": ["a", "b", "c"], "deep": {"er": [1, 2, 3]}}),
@@ -151,19 +153,19 @@ fn task(artifacts: usize, lines: usize) -> A2aTask {
     task
 }
 
-// === impl Report ===
+// === impl CodecReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for CodecReport {
+    fn checks(&self) -> &[TargetCheck] {
         &[]
     }
 }
 
-impl Display for Report {
+impl Display for CodecReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["wire", "bytes", "decode µs", "encode µs", "to 1.0 µs"]);
+        let mut table = TextTable::new(&["wire", "bytes", "decode µs", "encode µs", "to 1.0 µs"]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 row.wire.to_owned(),
                 row.bytes.to_string(),
                 format!("{:.1}", row.decode_us),
