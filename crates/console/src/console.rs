@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use rialto_edge::{site::Site, streams::StreamLimits};
 use rialto_engine::Engine;
-use rialto_flow::run::Runner;
+use rialto_flow::run::WorkflowRunner;
 use rialto_hooks::live::Live;
 use rialto_model::{
     agent::Agent,
@@ -35,7 +35,7 @@ pub struct Parts {
     /// Where everything is kept.
     pub store: Arc<dyn Store>,
     /// Runs workflows.
-    pub flows: Runner,
+    pub flows: WorkflowRunner,
     /// What only the program can do.
     pub office: Arc<dyn Office>,
     /// How this server is reached.
@@ -103,7 +103,7 @@ impl Console {
         &self.0.parts.engine
     }
 
-    pub(crate) fn flows(&self) -> &Runner {
+    pub(crate) fn flows(&self) -> &WorkflowRunner {
         &self.0.parts.flows
     }
 

@@ -4,9 +4,9 @@
 
 use rialto_flow::{
     definition::Workflow,
-    problem::Problem,
-    read::{self, Source},
-    run::Given,
+    problem::DefinitionProblem,
+    read::{self, DefinitionSource},
+    run::NewDefinition,
 };
 use rialto_model::{
     call::Caller,
@@ -37,7 +37,7 @@ pub struct Checked {
     /// What it says, if it holds up.
     pub workflow: Option<Workflow>,
     /// Everything that is wrong with it, in the order of the text.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DefinitionProblem>,
     /// How many more there are.
     pub more: usize,
 }
@@ -45,11 +45,11 @@ pub struct Checked {
 /// Looks a text over, without keeping it.
 pub async fn check(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Checked, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
-    let source = Source { text: &wanted.text, name: name_of(wanted), kind: None };
+    let source = DefinitionSource { text: &wanted.text, name: name_of(wanted), kind: None };
     Ok(match read::workflow(source) {
         Ok(workflow) => Checked { workflow: Some(workflow), problems: Vec::new(), more: 0 },
         Err(found) => {
-            let problems: Vec<Problem> = found.iter().cloned().collect();
+            let problems: Vec<DefinitionProblem> = found.iter().cloned().collect();
             Checked { workflow: None, more: found.len() - problems.len(), problems }
         }
     })
@@ -61,7 +61,7 @@ pub async fn keep(console: &Console, caller: &Caller, wanted: &Wanted) -> Result
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             is_newest(console, caller, wanted).await?;
-            let given = Given {
+            let given = NewDefinition {
                 scope: caller.scope.clone(),
                 text: wanted.text.clone(),
                 name: name_of(wanted).to_owned(),
@@ -79,7 +79,7 @@ pub async fn keep(console: &Console, caller: &Caller, wanted: &Wanted) -> Result
 /// Refuses a change of a version that somebody else has replaced meanwhile.
 async fn is_newest(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<(), Failure> {
     let Some((name, version)) = &wanted.made_from else { return Ok(()) };
-    let newest = console.flows().book().show(&caller.scope, name).await?.0.version;
+    let newest = console.flows().definitions().show(&caller.scope, name).await?.0.version;
     if newest == *version {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rialto_flow::{definition::Workflow, run::Given};
+use rialto_flow::{definition::Workflow, run::NewDefinition};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -53,12 +53,12 @@ pub struct Wanted {
 /// The definitions of the caller's project, by name.
 pub async fn all(console: &Console, caller: &Caller) -> Result<Vec<Flow>, Failure> {
     Console::need(caller, Right::Discover)?;
-    Ok(console.flows().book().list(&caller.scope).await?)
+    Ok(console.flows().definitions().list(&caller.scope).await?)
 }
 
 /// The same, with what they say and how they went last.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
-    let book = console.flows().book();
+    let book = console.flows().definitions();
     let mut listed = Vec::new();
     for flow in all(console, caller).await?.into_iter().take(MOST) {
         let workflow = book.workflow(&flow).ok();
@@ -76,7 +76,7 @@ pub async fn show(
     version: Option<u64>,
 ) -> Result<Shown, Failure> {
     Console::need(caller, Right::Discover)?;
-    let book = console.flows().book();
+    let book = console.flows().definitions();
     let (flow, workflow) = book.show(&caller.scope, name).await?;
     let newest = flow.version;
     let Some(version) = version.filter(|version| *version != newest) else {
@@ -112,7 +112,7 @@ pub async fn versions(
 
 /// Keeps a definition, in place of the one that has its name.
 pub async fn keep(console: &Console, caller: &Caller, wanted: Wanted) -> Result<Flow, Failure> {
-    let given = Given {
+    let given = NewDefinition {
         scope: caller.scope.clone(),
         text: wanted.text,
         name: wanted.name,
@@ -128,9 +128,13 @@ pub async fn keep(console: &Console, caller: &Caller, wanted: Wanted) -> Result<
 }
 
 /// Keeps a definition, for an operation that is recorded.
-pub(super) async fn put(console: &Console, given: Given, operation: &Operation) -> Result<Flow, Failure> {
+pub(super) async fn put(
+    console: &Console,
+    given: NewDefinition,
+    operation: &Operation,
+) -> Result<Flow, Failure> {
     let (scope, begun) = (given.scope.clone(), console.engine().now());
-    let flow = console.flows().book().add(console.engine(), given).await?;
+    let flow = console.flows().definitions().add(console.engine(), given).await?;
     operation.name(flow.name.as_str());
     if flow.at < begun {
         // The same text again changes nothing.
@@ -153,7 +157,7 @@ pub async fn set_status(
     let operation = Operation::new("workflow.set_status", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            let book = console.flows().book();
+            let book = console.flows().definitions();
             operation.before(state(&book.show(&caller.scope, name).await?.0));
             let flow = book.set_status(console.engine(), &caller.scope, name, status).await?;
             operation.after(state(&flow));
@@ -167,7 +171,7 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<()
     let operation = Operation::new("workflow.remove", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            let book = console.flows().book();
+            let book = console.flows().definitions();
             operation.before(state(&book.show(&caller.scope, name).await?.0));
             Ok(book.remove(console.engine(), &caller.scope, name, false).await?)
         })

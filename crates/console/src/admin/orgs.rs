@@ -161,7 +161,7 @@ pub async fn remove_project(
 async fn empty_project(console: &Console, caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     let there = Caller { scope: scope.clone(), ..caller.clone() };
     for flow in flows::all(console, &there).await? {
-        console.flows().book().remove(console.engine(), scope, &flow.name, false).await?;
+        console.flows().definitions().remove(console.engine(), scope, &flow.name, false).await?;
     }
     for agent in console.engine().registry().all() {
         if agent.scope == *scope {

@@ -150,15 +150,15 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Run, F
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
     let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
     let record = as_task_state(record, task.head.state);
-    let workflow = console.flows().book().workflow_of(&record.run).await.ok();
+    let workflow = console.flows().definitions().workflow_of_run(&record.run).await.ok();
     Ok(Run { record, workflow, task })
 }
 
 /// Begins a run of a definition from a form, which goes on by itself. A draft is tried out.
 pub async fn begin(console: &Console, caller: &Caller, flow: &Flow, part: Part) -> Result<Begun, Failure> {
     Console::own(caller, Right::Call)?;
-    let (book, is_draft) = (console.flows().book(), flow.status == FlowStatus::Draft);
-    let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
+    let (book, is_draft) = (console.flows().definitions(), flow.status == FlowStatus::Draft);
+    let target = book.resolve_target(console.engine(), caller, &flow.name, is_draft).await?;
     let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
     let mut running = console.engine().call(request).await?;
     // The first thing that a run tells is that it is written down.
@@ -183,7 +183,7 @@ pub async fn start(
     let engine = console.engine();
     let (target, args) = match what {
         What::Kept { name, is_draft } => {
-            (console.flows().book().target_of(engine, caller, &name, is_draft).await?, input)
+            (console.flows().definitions().resolve_target(engine, caller, &name, is_draft).await?, input)
         }
         What::Inline(text) => {
             engine.sync().await?;

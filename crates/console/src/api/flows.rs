@@ -4,7 +4,7 @@ use axum::response::Response;
 use rialto_api_types::workflows::{
     RemovedWorkflow, StatusChange, WorkflowCheck, WorkflowProblem, WorkflowRow, WorkflowVersions,
 };
-use rialto_flow::problem::Problem;
+use rialto_flow::problem::DefinitionProblem;
 use rialto_model::{failure::Failure, flow::FlowKind, json::Json};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) async fn check(asking: Asking) -> Result<Response, Failure> {
     };
     let checked = definitions::check(&asking.console, &asking.caller, &wanted).await?;
     let name = checked.workflow.as_ref().map(|workflow| workflow.name.clone());
-    let problem = |problem: Problem| WorkflowProblem {
+    let problem = |problem: DefinitionProblem| WorkflowProblem {
         line: problem.place.line,
         column: problem.place.column,
         code: Json::of(&problem.code).read().unwrap_or_default(),

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_flow::{graph::Marks, problem::Problem};
+use rialto_flow::{graph::NodeMarkers, problem::DefinitionProblem};
 use rialto_model::{
     failure::{Failure, Kind},
     flow::FlowStatus,
@@ -220,7 +220,7 @@ fn thought(wanted: &Wanted, checked: &Checked) -> Markup {
                 @if let Some((name, _)) = wanted.made_from.as_ref().filter(|(name, _)| *name != workflow.name) {
                     div.said.warn { p { "It is called " b { (text::line(&workflow.name, 80)) } " now, so it becomes another workflow; " b { (text::line(name, 80)) } " stays as it is." } }
                 }
-                section.panel { h2 { "As it will be drawn" } (flow_pages::drawn(workflow, &Marks::new())) }
+                section.panel { h2 { "As it will be drawn" } (flow_pages::drawn(workflow, &NodeMarkers::new())) }
             }
             None => div #problems.said.bad {
                 @for problem in &checked.problems { (wrong(problem)) }
@@ -231,7 +231,7 @@ fn thought(wanted: &Wanted, checked: &Checked) -> Markup {
 }
 
 /// One thing that is wrong. Whoever picks it is led to the place in the text.
-fn wrong(problem: &Problem) -> Markup {
+fn wrong(problem: &DefinitionProblem) -> Markup {
     let place = format!("{}:{}", problem.place.line, problem.place.column);
     html! {
         p {

@@ -5,8 +5,8 @@ use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use rialto_edge::session::API;
 use rialto_flow::{
-    definition::{Trigger, Workflow},
-    graph::{self, Format, Marks},
+    definition::{Workflow, WorkflowTrigger},
+    graph::{self, DrawingFormat, NodeMarkers},
 };
 use rialto_model::{
     clock::Timestamp,
@@ -114,7 +114,7 @@ async fn page(
                 }
             }
         }
-        section.panel { h2 { "Steps" } (drawn(&shown.workflow, &Marks::new())) }
+        section.panel { h2 { "Steps" } (drawn(&shown.workflow, &NodeMarkers::new())) }
         div.columns {
             div {
                 section.panel { h2 { "Run it" } (form(&frame, &shown, given, failure)) }
@@ -250,17 +250,17 @@ fn facts(frame: &Frame, shown: &Shown, now: Timestamp, may: &Result<(), Failure>
 }
 
 /// A workflow as a drawing. What strangers named is escaped there; what cannot be seen is made visible here.
-pub(super) fn drawn(workflow: &Workflow, marks: &Marks) -> Markup {
-    let svg = graph::draw(workflow, Format::Svg, marks);
+pub(super) fn drawn(workflow: &Workflow, marks: &NodeMarkers) -> Markup {
+    let svg = graph::draw(workflow, DrawingFormat::Svg, marks);
     html! { div.graph tabindex="0" { (PreEscaped(text::visible(&svg, true))) } }
 }
 
 fn triggers(workflow: &Workflow) -> Markup {
-    let told = |trigger: &Trigger| match trigger {
-        Trigger::Manual => "hand".to_owned(),
-        Trigger::Skill => "a call of its skill".to_owned(),
-        Trigger::Http { path } => format!("POST /hooks/{path}"),
-        Trigger::Cron { schedule, .. } => format!("schedule {}", schedule.pattern()),
+    let told = |trigger: &WorkflowTrigger| match trigger {
+        WorkflowTrigger::Manual => "hand".to_owned(),
+        WorkflowTrigger::Skill => "a call of its skill".to_owned(),
+        WorkflowTrigger::Http { path } => format!("POST /hooks/{path}"),
+        WorkflowTrigger::Cron { schedule, .. } => format!("schedule {}", schedule.pattern()),
     };
     html! {
         @if workflow.triggers.is_empty() { "hand" }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_flow::{
     definition::Workflow,
-    graph::{Mark, Marks},
+    graph::{NodeMarker, NodeMarkers},
 };
 use rialto_model::{
     approval::Approval,
@@ -126,22 +126,22 @@ fn asks(steps: &[FlowStep]) -> bool {
 }
 
 /// How the nodes stand: by the last attempt of each. What has not begun waits.
-fn marks(workflow: &Workflow, steps: &[FlowStep]) -> Marks {
+fn marks(workflow: &Workflow, steps: &[FlowStep]) -> NodeMarkers {
     let mark = |id: &str| {
         let own = steps.iter().filter(|step| step.node == id && step.item.is_none());
-        own.max_by_key(|step| step.attempt).map_or(Mark::Waiting, |step| mark_of(step.state))
+        own.max_by_key(|step| step.attempt).map_or(NodeMarker::Waiting, |step| mark_of(step.state))
     };
     workflow.nodes.iter().map(|node| (node.id.clone(), mark(node.id.as_str()))).collect()
 }
 
-const fn mark_of(state: StepState) -> Mark {
+const fn mark_of(state: StepState) -> NodeMarker {
     match state {
-        StepState::Running | StepState::Retrying => Mark::Running,
-        StepState::Waiting => Mark::Held,
-        StepState::Completed => Mark::Completed,
-        StepState::Failed => Mark::Failed,
-        StepState::Skipped => Mark::Skipped,
-        StepState::Canceled => Mark::Canceled,
+        StepState::Running | StepState::Retrying => NodeMarker::Running,
+        StepState::Waiting => NodeMarker::Held,
+        StepState::Completed => NodeMarker::Completed,
+        StepState::Failed => NodeMarker::Failed,
+        StepState::Skipped => NodeMarker::Skipped,
+        StepState::Canceled => NodeMarker::Canceled,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Workflows and their runs, as a person sees them.
 
 use futures::{StreamExt, stream};
-use rialto_flow::run::Given;
+use rialto_flow::run::NewDefinition;
 use rialto_model::{
     agent::Trust,
     event::{Aside, Ask, Event},
@@ -42,7 +42,7 @@ async fn house(peer: std::sync::Arc<ScriptedPeer>) -> House {
 }
 
 async fn add(house: &House, text: &str, status: FlowStatus) {
-    let given = Given {
+    let given = NewDefinition {
         scope: Scope::default(),
         text: text.to_owned(),
         name: "unnamed".to_owned(),
@@ -52,7 +52,7 @@ async fn add(house: &House, text: &str, status: FlowStatus) {
         status: Some(status),
         configured: false,
     };
-    house.flows.book().add(&house.engine, given).await.unwrap();
+    house.flows.definitions().add(&house.engine, given).await.unwrap();
 }
 
 /// Runs a workflow from its form; answers where the run is.
@@ -206,7 +206,9 @@ async fn a_workflow_is_looked_over_as_it_is_written_and_kept_when_it_holds_up() 
     for shown in ["data-goto=\"3:", "line 3, column", "line 4, column", "&quot;two&quot;"] {
         assert!(checked.body.contains(shown), "{shown}: {checked:?}");
     }
-    assert!(!checked.body.contains("<svg xmlns") && house.flows.book().all().await.unwrap().is_empty());
+    assert!(
+        !checked.body.contains("<svg xmlns") && house.flows.definitions().all().await.unwrap().is_empty()
+    );
     let refused = house.submit(ANN, "/factory/workflows", &format!("text={wrong}")).await;
     assert!(refused.status == 422 && refused.body.contains("nothing was kept"), "{refused:?}");
     assert!(refused.body.contains("name: mine"), "what was written is not lost");
@@ -252,7 +254,7 @@ async fn a_workflow_is_edited_archived_and_removed_by_whoever_may() {
 #[tokio::test]
 async fn what_the_configuration_owns_is_changed_there() {
     let house = house(ScriptedPeer::echo()).await;
-    let given = Given {
+    let given = NewDefinition {
         scope: Scope::default(),
         text: ASKING.to_owned(),
         name: String::new(),
@@ -262,7 +264,7 @@ async fn what_the_configuration_owns_is_changed_there() {
         status: Some(FlowStatus::Active),
         configured: true,
     };
-    house.flows.book().add(&house.engine, given).await.unwrap();
+    house.flows.definitions().add(&house.engine, given).await.unwrap();
     let page = house.page("/factory/workflows/choose").await.body;
     assert!(page.contains("change its file there") && !page.contains("/choose/edit"), "{page}");
     let refused = house.submit(ANN, "/factory/workflows/choose/status", "status=draft").await;

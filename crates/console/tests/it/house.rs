@@ -32,7 +32,7 @@ use rialto_engine::{
     peer_by_backing::{Discoveries, Peers},
     registry::{Deployment, Registration},
 };
-use rialto_flow::run::{self, Ports, Runner};
+use rialto_flow::run::{self, RunnerDeps, WorkflowRunner};
 use rialto_model::{
     agent::{Agent, Trust},
     call::{Caller, CallerKind},
@@ -70,7 +70,7 @@ pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
-    pub(crate) flows: Runner,
+    pub(crate) flows: WorkflowRunner,
     app: Gated<Router>,
     bearers: Option<Arc<Bearers>>,
 }
@@ -146,7 +146,7 @@ impl House {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let flows = Runner::new(Ports { store: store.clone() }, run::Config::default());
+        let flows = WorkflowRunner::new(RunnerDeps { store: store.clone() }, run::Config::default());
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source =
@@ -565,7 +565,7 @@ impl Office for Clerk {
 }
 
 /// Calls of agents go to one, runs of workflows to the other.
-fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
+fn peers(agents: Arc<ScriptedPeer>, flows: &WorkflowRunner) -> Arc<dyn Peer> {
     let (a2a, flow): (Arc<dyn Peer>, Arc<dyn Peer>) = (agents, Arc::new(flows.clone()));
     Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow })
 }
