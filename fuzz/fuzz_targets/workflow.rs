@@ -3,18 +3,18 @@
 
 use libfuzzer_sys::fuzz_target;
 use rialto_flow::{
-    graph::{Format, Marks, draw},
-    read::{Source, json, workflow},
+    graph::{DrawingFormat, NodeMarkers, draw},
+    read::{DefinitionSource, json, workflow},
 };
 
 fuzz_target!(|text: &str| {
     if let Ok(told) = json(text) {
         json(told.get()).expect("JSON is read as JSON");
     }
-    match workflow(Source { text, name: "any", kind: None }) {
+    match workflow(DefinitionSource { text, name: "any", kind: None }) {
         Ok(read) => {
-            for format in [Format::Text, Format::Mermaid, Format::Svg] {
-                draw(&read, format, &Marks::new());
+            for format in [DrawingFormat::Text, DrawingFormat::Mermaid, DrawingFormat::Svg] {
+                draw(&read, format, &NodeMarkers::new());
             }
         }
         Err(problems) => {

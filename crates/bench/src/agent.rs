@@ -11,75 +11,74 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::watch;
 
-use crate::{child::Port, load, trouble::Trouble};
+use crate::{child::ChildPort, error::BenchError, load};
 
-/// Stands in every right answer and in no request.
+/// Marker contained in every correct response and in no request.
 pub(crate) const MARK: &str = "rialto-bench-answer";
 
 const NAME: &str = "Bench Agent";
 const SKILL: &str = "echo";
 
 /// The tool that MCP clients know the agent's one skill as.
-pub(crate) fn tool() -> String {
+pub(crate) fn tool_name() -> String {
     name::canonical(&name::agent_slug(NAME), SKILL)
 }
 
 /// About 1 KB of arguments.
-pub(crate) fn arguments() -> Value {
-    filling("the same few words are said once more so that the call has a body of an ordinary size ", 10)
+pub(crate) fn sample_arguments() -> Value {
+    filler_text("the same few words are said once more so that the call has a body of an ordinary size ", 10)
 }
 
-/// The parameters of the A2A 0.3 `message/send` that asks for the same.
+/// Parameters of an equivalent A2A 0.3 `message/send`.
 pub(crate) fn send_params() -> Value {
     json!({"message": {
         "kind": "message",
         "messageId": "bench-message",
         "role": "user",
         "skill": {"skillId": SKILL},
-        "parts": [{"kind": "data", "data": arguments()}],
+        "parts": [{"kind": "data", "data": sample_arguments()}],
     }})
 }
 
-/// Where the agent can be reached through Rialto's A2A door.
-pub(crate) fn relay() -> String {
+/// Path of the agent on Rialto's A2A endpoint.
+pub(crate) fn relay_url() -> String {
     format!("/a2a/agents/{}", name::agent_slug(NAME))
 }
 
-/// The parameters of the A2A 1.0 `SendMessage` that asks for the same. Each message has a name of its own, or it would be taken
-/// for one that came before.
+/// Parameters of an equivalent A2A 1.0 `SendMessage`. Each message has an id of its own, so that it is not deduplicated.
 pub(crate) fn relay_params(at_once: bool) -> Value {
     json!({
         "message": {
-            "messageId": load::NAME,
+            "messageId": load::NAME_PLACEHOLDER,
             "role": "ROLE_USER",
-            "parts": [{"data": arguments()}],
+            "parts": [{"data": sample_arguments()}],
         },
         "configuration": {"returnImmediately": at_once},
         "metadata": {"skillId": SKILL},
     })
 }
 
-/// How it behaves.
+/// Behaviour of the agent.
 #[derive(clap::Args, Clone, Copy)]
-pub(crate) struct Args {
-    /// Keep everybody waiting until somebody asks for `/finish`.
+pub(crate) struct AgentArgs {
+    /// Delay all responses until a request for `/finish`.
     #[arg(long)]
     holding: bool,
 }
 
-/// Where an agent that keeps everybody waiting is told to go on.
+/// Path that releases delayed responses.
 pub(crate) const FINISH: &str = "/finish";
 
 /// Serves the agent until the parent is gone.
-pub(crate) async fn serve(args: Args) -> Result<(), Trouble> {
-    let port = Port::open().await?;
-    let card = Bytes::from(card(port.address()?).to_string());
-    let result = Bytes::from(format!(r#","result":{}}}"#, task()));
+pub(crate) async fn serve(args: AgentArgs) -> Result<(), BenchError> {
+    let port = ChildPort::open().await?;
+    let card = Bytes::from(agent_card(port.local_addr()?).to_string());
+    let result = Bytes::from(format!(r#","result":{}}}"#, sample_task()));
     let held = args.holding.then(|| watch::Sender::new(false));
-    port.serve(move |request| held_back(request, held.clone(), card.clone(), result.clone())).await
+    port.serve(move |request| delayed_answer(request, held.clone(), card.clone(), result.clone())).await
 }
 
-async fn held_back(
+async fn delayed_answer(
     request: Request<Incoming>,
     held: Option<watch::Sender<bool>>,
     card: Bytes,
@@ -88,7 +87,7 @@ async fn held_back(
     if let Some(held) = held {
         if request.uri().path() == FINISH {
             held.send_replace(true);
-            return status(StatusCode::OK);
+            return status_response(StatusCode::OK);
         }
         if request.method() == Method::POST {
             // We hold the other end ourselves, so it cannot be gone.
@@ -100,7 +99,7 @@ async fn held_back(
 
 /// The one member of a request that an agent without an opinion has to read.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct RequestId<'a> {
     #[serde(borrow)]
     id: &'a RawValue,
 }
@@ -110,17 +109,19 @@ async fn answer(request: Request<Incoming>, card: Bytes, result: Bytes) -> Respo
         return json_response(card);
     }
     if request.method() != Method::POST {
-        return status(StatusCode::NOT_FOUND);
+        return status_response(StatusCode::NOT_FOUND);
     }
-    let Ok(body) = request.into_body().collect().await else { return status(StatusCode::BAD_REQUEST) };
+    let Ok(body) = request.into_body().collect().await else {
+        return status_response(StatusCode::BAD_REQUEST);
+    };
     let body = body.to_bytes();
-    match serde_json::from_slice::<Asked<'_>>(&body) {
-        Ok(asked) => json_response(wrap(asked.id.get(), &result)),
-        Err(_) => status(StatusCode::BAD_REQUEST),
+    match serde_json::from_slice::<RequestId<'_>>(&body) {
+        Ok(asked) => json_response(wrap_result(asked.id.get(), &result)),
+        Err(_) => status_response(StatusCode::BAD_REQUEST),
     }
 }
 
-fn wrap(id: &str, result: &[u8]) -> Bytes {
+fn wrap_result(id: &str, result: &[u8]) -> Bytes {
     let mut body = Vec::with_capacity(32 + id.len() + result.len());
     body.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     body.extend_from_slice(id.as_bytes());
@@ -136,13 +137,13 @@ pub(crate) fn json_response(body: Bytes) -> Response<Full<Bytes>> {
 }
 
 /// An answer without a body.
-pub(crate) fn status(status: StatusCode) -> Response<Full<Bytes>> {
+pub(crate) fn status_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response
 }
 
-fn card(address: SocketAddr) -> Value {
+fn agent_card(address: SocketAddr) -> Value {
     json!({
         "protocolVersion": "0.3.0",
         "name": NAME,
@@ -157,9 +158,9 @@ fn card(address: SocketAddr) -> Value {
     })
 }
 
-fn task() -> Value {
+fn sample_task() -> Value {
     let mut data =
-        filling("the agent has thought about it for no time at all and says what it always says ", 10);
+        filler_text("the agent has thought about it for no time at all and says what it always says ", 10);
     if let Some(members) = data.as_object_mut() {
         members.insert("mark".to_owned(), MARK.into());
     }
@@ -176,6 +177,6 @@ fn task() -> Value {
     })
 }
 
-fn filling(words: &str, times: usize) -> Value {
+fn filler_text(words: &str, times: usize) -> Value {
     json!({"text": words.repeat(times), "count": times, "list": [1, 2.5, true, null, "five"], "nested": {"a": {"b": "c"}}})
 }

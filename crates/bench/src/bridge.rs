@@ -1,8 +1,8 @@
-//! What a crossing costs: an MCP call, or a message of another A2A, to an A2A agent through Rialto, beside the same agent behind
-//! a bare proxy.
+//! Cost of a call through Rialto: an MCP call, or a message of another A2A version, to an A2A agent, compared with the same agent
+//! behind a bare proxy.
 //!
-//! All candidates run at the same time and are asked in turn, a slice each, so that a noise hits all of them. What a
-//! candidate still does a moment after its slice (writing audit rows, say) is on its bill.
+//! All targets run at the same time and are measured in turn, a slice each, so that noise affects all of them. CPU time used shortly
+//! after a target's slice (for audit rows, say) counts for that target.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -18,93 +18,92 @@ use tokio::time::sleep;
 
 use crate::{
     agent,
-    database::{Database, Work},
-    governed::Governed,
-    load::{Asker, Connection, Crowd, Seen, Template},
-    mcp::Era,
-    process::{self, Process},
-    program::{self, Served},
-    report::{Check, Table, Verdict, checks, percentile},
-    seconds,
-    trouble::{Trouble, during},
+    database::{DatabaseWork, PostgresDatabase},
+    duration_arg,
+    error::{BenchError, context},
+    governed_server::GovernedServer,
+    load::{LoadClient, LoadConnection, LoadGroup, LoadResult, RequestTemplate},
+    mcp_client::McpEra,
+    process::{self, BenchProcess},
+    program::{self, RunningServer},
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How much is asked, and of whom.
+/// Parameters of the load.
 #[derive(clap::Args)]
-pub(crate) struct Load {
-    /// How long each candidate is asked, per number of connections.
-    #[arg(long, default_value = "5", value_parser = seconds::parse)]
+pub(crate) struct LoadArgs {
+    /// Time per target and number of connections.
+    #[arg(long, default_value = "5", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
-    /// How many slices that time is cut into.
+    /// Number of slices of that time.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// How many connections ask at the same time.
+    /// Numbers of concurrent connections.
     #[arg(long, value_delimiter = ',', default_value = "1,64")]
     connections: Vec<usize>,
     #[command(flatten)]
-    pub(crate) program: program::Args,
+    pub(crate) program: program::ProgramArgs,
 }
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BridgeArgs {
     #[command(flatten)]
-    pub(crate) load: Load,
-    /// Which MCP is spoken to Rialto.
+    pub(crate) load: LoadArgs,
+    /// MCP version towards Rialto.
     #[arg(long, value_enum, default_value_t)]
-    era: Era,
+    era: McpEra,
     /// Measure the agent and the proxy only.
     #[arg(long)]
     without_rialto: bool,
-    /// Measure Rialto a second time with all it has against strangers: a token, 100 policies, and somebody who reads its
-    /// metrics every second.
+    /// Measure Rialto a second time with governance: a token, 100 policies, and metrics that are read every second.
     #[arg(long, conflicts_with = "without_rialto")]
     governed: bool,
-    /// Measure Rialto once more with all built-in guardrails looking both ways.
+    /// Measure Rialto once more with all built-in guardrails in both directions.
     #[arg(long, conflicts_with = "without_rialto")]
     guarded: bool,
     /// Measure Rialto once more with this store. PostgreSQL is started from the system's package.
     #[arg(long, value_enum, conflicts_with = "without_rialto")]
-    store: Option<OtherStore>,
+    store: Option<ExtraStore>,
 }
 
 /// A store besides the embedded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum OtherStore {
+enum ExtraStore {
     Postgres,
 }
 
-/// What is compared, over which road.
-struct Plan<'a> {
-    load: &'a Load,
-    road: Speaks,
+/// Targets and protocol of a measurement.
+struct BridgePlan<'a> {
+    load: &'a LoadArgs,
+    road: RequestProtocol,
     with_rialto: bool,
     governed: bool,
     guarded: bool,
-    store: Option<OtherStore>,
+    store: Option<ExtraStore>,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    /// How Rialto was spoken to.
-    road: Speaks,
+pub(crate) struct BridgeReport {
+    /// Protocol towards Rialto.
+    road: RequestProtocol,
     seconds: f64,
     cores: usize,
-    rows: Vec<Row>,
-    ratios: Vec<Ratio>,
+    rows: Vec<BridgeRow>,
+    ratios: Vec<CostRatio>,
     /// The CPU per call of the governed one in terms of the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     governed_cpu: Option<f64>,
-    /// What PostgreSQL did for each call, if it was measured.
+    /// Work of PostgreSQL per call, if measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    postgres: Vec<Postgres>,
-    checks: Vec<Check>,
+    postgres: Vec<PostgresCost>,
+    checks: Vec<TargetCheck>,
 }
 
 /// Rialto with PostgreSQL in terms of Rialto with SQLite, and what PostgreSQL did for each call.
 #[derive(Serialize)]
-struct Postgres {
+struct PostgresCost {
     connections: usize,
     per_second: f64,
     cpu: f64,
@@ -112,9 +111,9 @@ struct Postgres {
     commits_per_call: f64,
 }
 
-/// One candidate at one number of connections.
+/// One target at one number of connections.
 #[derive(Serialize)]
-struct Row {
+struct BridgeRow {
     candidate: &'static str,
     connections: usize,
     calls: usize,
@@ -126,45 +125,45 @@ struct Row {
     p99_ms: f64,
     cpu_us_per_call: f64,
     #[serde(flatten)]
-    memory: process::Memory,
+    memory: process::ProcessMemory,
 }
 
 /// Rialto in terms of the proxy.
 #[derive(Serialize)]
-struct Ratio {
+struct CostRatio {
     connections: usize,
     per_second: f64,
     cpu: f64,
 }
 
-/// Someone to ask.
-struct Candidate {
+/// Target of the load.
+struct BenchTarget {
     name: &'static str,
     pid: u32,
     address: SocketAddr,
-    speaks: Speaks,
+    speaks: RequestProtocol,
     token: Option<String>,
 }
 
-/// What is spoken to a candidate.
+/// Protocol of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Speaks {
+enum RequestProtocol {
     /// A2A 0.3, as the agent itself does.
     A2a,
-    /// A2A 1.0, by the door that leads to this one agent.
+    /// A2A 1.0, on the endpoint of this agent.
     Relay,
     /// MCP.
-    Mcp(Era),
+    Mcp(McpEra),
 }
 
-/// Everything that runs, until it is dropped.
-struct Stage {
-    candidates: Vec<Candidate>,
-    _processes: [Process; 2],
-    _rialto: Vec<(Served, TempDir)>,
-    _governed: Option<Governed>,
-    database: Option<Database>,
+/// All running processes; they end when it is dropped.
+struct BridgeSetup {
+    candidates: Vec<BenchTarget>,
+    _processes: [BenchProcess; 2],
+    _rialto: Vec<(RunningServer, TempDir)>,
+    _governed: Option<GovernedServer>,
+    database: Option<PostgresDatabase>,
 }
 
 const AGENT: &str = "agent alone";
@@ -174,193 +173,222 @@ const GOVERNED: &str = "rialto, governed";
 const GUARDED: &str = "rialto, guarded";
 const POSTGRES: &str = "rialto, PostgreSQL";
 
-/// One caller stands for many here, and each may have only so many calls under way.
+/// One caller represents many here, so the limits per caller are disabled.
 const UNLIMITED: &str = "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n";
 
-/// Everything that is looked for without being told how.
+/// All checks that need no configuration.
 const GUARDRAILS: &str =
     "[guardrails]\nchecks = [{ type = \"pii\" }, { type = \"secrets\" }, { type = \"prompt-injection\" }]\n";
 
 /// The number of connections that the targets are for.
-const BUSY: usize = 64;
+const TARGET_CONNECTIONS: usize = 64;
 
-/// How long each candidate is asked before anything is measured.
+/// Warm-up time per target.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How long a candidate may tidy up after a slice at its own cost.
-const SETTLE: Duration = Duration::from_millis(200);
+/// Time after a slice that counts for its target.
+const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 /// Measures MCP calls.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let Args { load, era, without_rialto, governed, guarded, store } = args;
-    let (road, with_rialto) = (Speaks::Mcp(*era), !without_rialto);
-    let plan = Plan { load, road, with_rialto, governed: *governed, guarded: *guarded, store: *store };
-    plan.carry_out().await
+pub(crate) async fn run(args: &BridgeArgs) -> Result<BridgeReport, BenchError> {
+    let BridgeArgs { load, era, without_rialto, governed, guarded, store } = args;
+    let (road, with_rialto) = (RequestProtocol::Mcp(*era), !without_rialto);
+    let plan = BridgePlan { load, road, with_rialto, governed: *governed, guarded: *guarded, store: *store };
+    plan.run().await
 }
 
-/// Measures messages of A2A 1.0 to the same agent of 0.3.
-pub(crate) async fn translate(load: &Load) -> Result<Report, Trouble> {
-    let plan =
-        Plan { load, road: Speaks::Relay, with_rialto: true, governed: false, guarded: false, store: None };
-    plan.carry_out().await
+/// Measures A2A 1.0 messages to the same agent of version 0.3.
+pub(crate) async fn translate(load: &LoadArgs) -> Result<BridgeReport, BenchError> {
+    let plan = BridgePlan {
+        load,
+        road: RequestProtocol::Relay,
+        with_rialto: true,
+        governed: false,
+        guarded: false,
+        store: None,
+    };
+    plan.run().await
 }
 
-// === impl Plan ===
+// === impl BridgePlan ===
 
-impl Plan<'_> {
-    async fn carry_out(&self) -> Result<Report, Trouble> {
-        let stage = Stage::set(self).await?;
+impl BridgePlan<'_> {
+    async fn run(&self) -> Result<BridgeReport, BenchError> {
+        let stage = BridgeSetup::start(self).await?;
         let (mut rows, mut postgres) = (Vec::new(), Vec::new());
         for &connections in &self.load.connections {
-            let before = stage.work().await?;
+            let before = stage.database_work().await?;
             let measured = stage.measure(self.load, connections).await?;
-            let worked = before.zip(stage.work().await?);
-            postgres.extend(worked.and_then(|worked| Postgres::of(&measured, worked, connections)));
+            let worked = before.zip(stage.database_work().await?);
+            postgres
+                .extend(worked.and_then(|worked| PostgresCost::from_rows(&measured, worked, connections)));
             rows.extend(measured);
         }
-        let ratios: Vec<_> =
-            self.load.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
-        let busy = busiest(&rows);
-        let governed_cpu = busy.and_then(|busy| governed(&rows, busy));
-        let mut checks = busy.map(|busy| targets(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
-        checks.extend(postgres.iter().filter(|at| busy == Some(at.connections)).flat_map(Postgres::targets));
-        if self.road == Speaks::Relay {
+        let ratios: Vec<_> = self
+            .load
+            .connections
+            .iter()
+            .filter_map(|&connections| CostRatio::from_rows(&rows, connections))
+            .collect();
+        let busy = target_connections(&rows);
+        let governed_cpu = busy.and_then(|busy| governed_ratio(&rows, busy));
+        let mut checks =
+            busy.map(|busy| target_checks(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
+        checks.extend(
+            postgres.iter().filter(|at| busy == Some(at.connections)).flat_map(PostgresCost::targets),
+        );
+        if self.road == RequestProtocol::Relay {
             // The others are for MCP calls.
-            checks.retain(|check| check.is_about("calls/s"));
+            checks.retain(|check| check.is_named("calls/s"));
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let seconds = self.load.seconds.as_secs_f64();
-        Ok(Report { road: self.road, seconds, cores, rows, ratios, governed_cpu, postgres, checks })
+        Ok(BridgeReport { road: self.road, seconds, cores, rows, ratios, governed_cpu, postgres, checks })
     }
 }
 
-// === impl Stage ===
+// === impl BridgeSetup ===
 
-impl Stage {
-    async fn set(plan: &Plan<'_>) -> Result<Self, Trouble> {
-        let agent = Process::again(&["agent"], None).await?;
-        let proxy = Process::again(&["proxy", &agent.said], None).await?;
-        let mut candidates = vec![Candidate::ours(AGENT, &agent)?, Candidate::ours(PROXY, &proxy)?];
+impl BridgeSetup {
+    async fn start(plan: &BridgePlan<'_>) -> Result<Self, BenchError> {
+        let agent = BenchProcess::spawn_self(&["agent"], None).await?;
+        let proxy = BenchProcess::spawn_self(&["proxy", &agent.said], None).await?;
+        let mut candidates = vec![
+            BenchTarget::reference_server(AGENT, &agent)?,
+            BenchTarget::reference_server(PROXY, &proxy)?,
+        ];
         let program = &plan.load.program;
         let mut rialto = Vec::new();
         let wanted = [(plan.with_rialto, RIALTO, ""), (plan.guarded, GUARDED, GUARDRAILS)];
         for (_, name, more) in wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
             let (served, data) = serve_with(program, &agent.said, &[UNLIMITED, more].concat()).await?;
-            candidates.push(Candidate::served(name, &served, plan.road, None));
+            candidates.push(BenchTarget::rialto_server(name, &served, plan.road, None));
             rialto.push((served, data));
         }
-        let governed = if plan.governed { Some(Governed::serve(program, &agent.said).await?) } else { None };
+        let governed =
+            if plan.governed { Some(GovernedServer::serve(program, &agent.said).await?) } else { None };
         if let Some(governed) = &governed {
             let token = Some(governed.token.clone());
-            candidates.push(Candidate::served(GOVERNED, &governed.served, plan.road, token));
+            candidates.push(BenchTarget::rialto_server(GOVERNED, &governed.served, plan.road, token));
         }
         let mut database = None;
-        if plan.store == Some(OtherStore::Postgres) {
-            let started = Database::start().await?;
+        if plan.store == Some(ExtraStore::Postgres) {
+            let started = PostgresDatabase::start().await?;
             let (served, data) = serve_on(program, &agent.said, &started).await?;
-            candidates.push(Candidate::served(POSTGRES, &served, plan.road, None));
+            candidates.push(BenchTarget::rialto_server(POSTGRES, &served, plan.road, None));
             rialto.push((served, data));
             database = Some(started);
         }
         Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto, _governed: governed, database })
     }
 
-    /// What PostgreSQL has done so far, if it is there.
-    async fn work(&self) -> Result<Option<Work>, Trouble> {
+    /// Work of PostgreSQL so far, if it is measured.
+    async fn database_work(&self) -> Result<Option<DatabaseWork>, BenchError> {
         match &self.database {
             Some(database) => database.work().await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn measure(&self, load: &Load, connections: usize) -> Result<Vec<Row>, Trouble> {
+    async fn measure(&self, load: &LoadArgs, connections: usize) -> Result<Vec<BridgeRow>, BenchError> {
         let mut runs = Vec::new();
         for candidate in &self.candidates {
-            let mut crowd = candidate.crowd(connections).await?;
-            crowd.ask(WARM_UP).await?;
-            runs.push((candidate, crowd, Seen::default(), Duration::ZERO));
+            let mut crowd = candidate.connect_clients(connections).await?;
+            crowd.run_until(WARM_UP).await?;
+            runs.push((candidate, crowd, LoadResult::default(), Duration::ZERO));
         }
         let slice = load.seconds / load.rounds.max(1);
         for _ in 0..load.rounds.max(1) {
             for (candidate, crowd, seen, cpu) in &mut runs {
-                let before = process::cpu(candidate.pid)?;
-                seen.add(crowd.ask(slice).await?);
-                sleep(SETTLE).await;
-                *cpu += process::cpu(candidate.pid)?.saturating_sub(before);
+                let before = process::cpu_time(candidate.pid)?;
+                seen.add(crowd.run_until(slice).await?);
+                sleep(SETTLE_TIME).await;
+                *cpu += process::cpu_time(candidate.pid)?.saturating_sub(before);
             }
         }
         runs.into_iter()
-            .map(|(candidate, _, seen, cpu)| Row::new(candidate, connections, seen, cpu))
+            .map(|(candidate, _, seen, cpu)| BridgeRow::new(candidate, connections, seen, cpu))
             .collect()
     }
 }
 
 /// A Rialto that may call that agent.
-pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
+pub(crate) async fn serve(
+    program: &program::ProgramArgs,
+    agent: &str,
+) -> Result<(RunningServer, TempDir), BenchError> {
     serve_with(program, agent, UNLIMITED).await
 }
 
-/// The same with these settings.
+/// Starts a server with these settings.
 async fn serve_with(
-    program: &program::Args,
+    program: &program::ProgramArgs,
     agent: &str,
     settings: &str,
-) -> Result<(Served, TempDir), Trouble> {
-    let program = program.find()?;
-    let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+) -> Result<(RunningServer, TempDir), BenchError> {
+    let program = program.locate()?;
+    let data = tempfile::tempdir().map_err(context("no folder for the data"))?;
     let config = data.path().join("bench.toml");
-    fs::write(&config, settings).map_err(during("the settings could not be written"))?;
+    fs::write(&config, settings).map_err(context("the settings could not be written"))?;
     let config = config.to_string_lossy();
     program.add_agent_with(&format!("http://{agent}"), data.path(), &["--config", &config]).await?;
     Ok((program.serve_with(data.path(), &["--allow-no-auth", "--config", &config]).await?, data))
 }
 
-/// One that shares a PostgreSQL database with others.
+/// Starts a server on a shared PostgreSQL database.
 pub(crate) async fn serve_on(
-    program: &program::Args,
+    program: &program::ProgramArgs,
     agent: &str,
-    database: &Database,
-) -> Result<(Served, TempDir), Trouble> {
+    database: &PostgresDatabase,
+) -> Result<(RunningServer, TempDir), BenchError> {
     serve_with(program, agent, &format!("{UNLIMITED}[store]\nurl = \"{}\"\n", database.url)).await
 }
 
-/// Somebody who makes MCP calls.
-pub(crate) async fn asker(address: SocketAddr, era: Era) -> Result<Asker, Trouble> {
-    let mut connection = Connection::open(address).await?;
-    let candidate = Candidate { name: RIALTO, pid: 0, address, speaks: Speaks::Mcp(era), token: None };
+/// Client that makes MCP calls.
+pub(crate) async fn mcp_client(address: SocketAddr, era: McpEra) -> Result<LoadClient, BenchError> {
+    let mut connection = LoadConnection::open(address).await?;
+    let candidate =
+        BenchTarget { name: RIALTO, pid: 0, address, speaks: RequestProtocol::Mcp(era), token: None };
     let template = candidate.template(&mut connection).await?;
-    Ok(Asker::new(connection, template))
+    Ok(LoadClient::new(connection, template))
 }
 
-// === impl Candidate ===
+// === impl BenchTarget ===
 
-impl Candidate {
-    fn ours(name: &'static str, process: &Process) -> Result<Self, Trouble> {
-        let address = process.said.parse().map_err(during("a child process gave no address"))?;
-        Ok(Self { name, pid: process.id()?, address, speaks: Speaks::A2a, token: None })
+impl BenchTarget {
+    fn reference_server(name: &'static str, process: &BenchProcess) -> Result<Self, BenchError> {
+        let address = process.said.parse().map_err(context("a child process gave no address"))?;
+        Ok(Self { name, pid: process.id()?, address, speaks: RequestProtocol::A2a, token: None })
     }
 
-    const fn served(name: &'static str, served: &Served, speaks: Speaks, token: Option<String>) -> Self {
+    const fn rialto_server(
+        name: &'static str,
+        served: &RunningServer,
+        speaks: RequestProtocol,
+        token: Option<String>,
+    ) -> Self {
         Self { name, pid: served.pid, address: served.address, speaks, token }
     }
 
-    async fn crowd(&self, connections: usize) -> Result<Crowd, Trouble> {
+    async fn connect_clients(&self, connections: usize) -> Result<LoadGroup, BenchError> {
         let mut askers = Vec::new();
         for _ in 0..connections {
-            let mut connection = Connection::open(self.address).await?;
+            let mut connection = LoadConnection::open(self.address).await?;
             let template = self.template(&mut connection).await?;
-            askers.push(Asker::new(connection, template));
+            askers.push(LoadClient::new(connection, template));
         }
-        Ok(Crowd::new(askers))
+        Ok(LoadGroup::new(askers))
     }
 
-    async fn template(&self, connection: &mut Connection) -> Result<Template, Trouble> {
+    async fn template(&self, connection: &mut LoadConnection) -> Result<RequestTemplate, BenchError> {
         match self.speaks {
-            Speaks::A2a => Ok(Template::new("/", self.address, "message/send", &agent::send_params())),
-            Speaks::Relay => Ok(relay(self.address, false)),
-            Speaks::Mcp(era) => {
-                let tool = agent::tool();
-                let params = json!({"name": tool, "arguments": agent::arguments()});
+            RequestProtocol::A2a => {
+                Ok(RequestTemplate::new("/", self.address, "message/send", &agent::send_params()))
+            }
+            RequestProtocol::Relay => Ok(relay_template(self.address, false)),
+            RequestProtocol::Mcp(era) => {
+                let tool = agent::tool_name();
+                let params = json!({"name": tool, "arguments": agent::sample_arguments()});
                 let token = self.token.as_deref();
                 era.prepare(connection, (self.address, token), ("tools/call", Some(&tool)), params).await
             }
@@ -369,21 +397,22 @@ impl Candidate {
 }
 
 /// A message of A2A 1.0 to the agent.
-pub(crate) fn relay(host: SocketAddr, at_once: bool) -> Template {
-    let mut template = Template::new(&agent::relay(), host, "SendMessage", &agent::relay_params(at_once));
-    template.set("a2a-version", "1.0");
+pub(crate) fn relay_template(host: SocketAddr, at_once: bool) -> RequestTemplate {
+    let mut template =
+        RequestTemplate::new(&agent::relay_url(), host, "SendMessage", &agent::relay_params(at_once));
+    template.set_header("a2a-version", "1.0");
     template
 }
 
-// === impl Row ===
+// === impl BridgeRow ===
 
-impl Row {
+impl BridgeRow {
     fn new(
-        candidate: &Candidate,
+        candidate: &BenchTarget,
         connections: usize,
-        mut seen: Seen,
+        mut seen: LoadResult,
         cpu: Duration,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, BenchError> {
         let calls = seen.micros.len();
         Ok(Self {
             candidate: candidate.name,
@@ -395,15 +424,19 @@ impl Row {
             p50_ms: f64::from(percentile(&mut seen.micros, 0.5)) / 1000.0,
             p99_ms: f64::from(percentile(&mut seen.micros, 0.99)) / 1000.0,
             cpu_us_per_call: cpu.as_secs_f64() * 1e6 / calls.max(1) as f64,
-            memory: process::memory(candidate.pid)?,
+            memory: process::memory_of(candidate.pid)?,
         })
     }
 }
 
-// === impl Postgres ===
+// === impl PostgresCost ===
 
-impl Postgres {
-    fn of(rows: &[Row], (before, after): (Work, Work), connections: usize) -> Option<Self> {
+impl PostgresCost {
+    fn from_rows(
+        rows: &[BridgeRow],
+        (before, after): (DatabaseWork, DatabaseWork),
+        connections: usize,
+    ) -> Option<Self> {
         let row = |name| rows.iter().find(|row| row.candidate == name);
         let (postgres, sqlite) = (row(POSTGRES)?, row(RIALTO)?);
         let per_call = |amount: f64| amount / postgres.calls.max(1) as f64;
@@ -416,20 +449,20 @@ impl Postgres {
         })
     }
 
-    fn targets(&self) -> [Check; 3] {
+    fn targets(&self) -> [TargetCheck; 3] {
         let at = format!("with PostgreSQL at {} connections", self.connections);
         [
-            Check::at_least(format!("calls/s {at}, as a share of SQLite's"), self.per_second, 0.35, ""),
-            Check::at_most(format!("CPU per call {at}, as a multiple of SQLite's"), self.cpu, 2.0, ""),
-            Check::at_most(format!("commits per call {at}"), self.commits_per_call, 0.1, ""),
+            TargetCheck::at_least(format!("calls/s {at}, as a share of SQLite's"), self.per_second, 0.35, ""),
+            TargetCheck::at_most(format!("CPU per call {at}, as a multiple of SQLite's"), self.cpu, 2.0, ""),
+            TargetCheck::at_most(format!("commits per call {at}"), self.commits_per_call, 0.1, ""),
         ]
     }
 }
 
-// === impl Ratio ===
+// === impl CostRatio ===
 
-impl Ratio {
-    fn of(rows: &[Row], connections: usize) -> Option<Self> {
+impl CostRatio {
+    fn from_rows(rows: &[BridgeRow], connections: usize) -> Option<Self> {
         let row = |name| rows.iter().find(|row| row.candidate == name && row.connections == connections);
         let (rialto, proxy) = (row(RIALTO)?, row(PROXY)?);
         Some(Self {
@@ -441,13 +474,13 @@ impl Ratio {
 }
 
 /// The targets are for a busy gateway: 64 connections, or the most that were asked for.
-fn busiest(rows: &[Row]) -> Option<usize> {
+fn target_connections(rows: &[BridgeRow]) -> Option<usize> {
     let ours = rows.iter().filter(|row| row.candidate == RIALTO).map(|row| row.connections);
-    ours.max_by_key(|&connections| (connections == BUSY, connections))
+    ours.max_by_key(|&connections| (connections == TARGET_CONNECTIONS, connections))
 }
 
-/// What the governed one costs in terms of the other.
-fn governed(rows: &[Row], busy: usize) -> Option<f64> {
+/// Cost of the governed server relative to the plain one.
+fn governed_ratio(rows: &[BridgeRow], busy: usize) -> Option<f64> {
     let cpu = |name| {
         let row = rows.iter().find(|row| row.candidate == name && row.connections == busy);
         row.map(|row| row.cpu_us_per_call)
@@ -455,27 +488,37 @@ fn governed(rows: &[Row], busy: usize) -> Option<f64> {
     Some(cpu(GOVERNED)? / cpu(RIALTO)?)
 }
 
-fn targets(rows: &[Row], ratios: &[Ratio], busy: usize, governed: Option<f64>) -> Vec<Check> {
+fn target_checks(
+    rows: &[BridgeRow],
+    ratios: &[CostRatio],
+    busy: usize,
+    governed: Option<f64>,
+) -> Vec<TargetCheck> {
     let ours = || rows.iter().filter(|row| row.candidate == RIALTO);
     let cpu = ours().filter(|row| row.connections == busy).map(|row| {
-        Check::at_most(format!("CPU per call at {busy} connections"), row.cpu_us_per_call, 120.0, "µs")
+        TargetCheck::at_most(format!("CPU per call at {busy} connections"), row.cpu_us_per_call, 120.0, "µs")
     });
     let speed = ratios.iter().filter(|ratio| ratio.connections == busy).map(|ratio| {
         let what = format!("calls/s at {busy} connections, as a share of the bare proxy's");
-        Check::at_least(what, ratio.per_second, 0.35, "")
+        TargetCheck::at_least(what, ratio.per_second, 0.35, "")
     });
     let memory = ours().map(|row| row.memory.rss_mb).reduce(f64::max);
-    let memory = memory.map(|mb| Check::at_most("memory held", mb, 64.0, "MB"));
+    let memory = memory.map(|mb| TargetCheck::at_most("memory held", mb, 64.0, "MB"));
     let governed = governed.map(|times| {
-        Check::at_most("CPU per call when it is governed, as a multiple of when it is not", times, 1.3, "")
+        TargetCheck::at_most(
+            "CPU per call when it is governed, as a multiple of when it is not",
+            times,
+            1.3,
+            "",
+        )
     });
     cpu.chain(speed).chain(memory).chain(governed).collect()
 }
 
-// === impl Report ===
+// === impl BridgeReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for BridgeReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 
@@ -484,9 +527,9 @@ impl Verdict for Report {
     }
 }
 
-impl Display for Report {
+impl Display for BridgeReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             "",
             "connections",
             "calls/s",
@@ -498,7 +541,7 @@ impl Display for Report {
             "errors",
         ]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 row.candidate.to_owned(),
                 row.connections.to_string(),
                 format!("{:.0}", row.per_second),
@@ -511,7 +554,7 @@ impl Display for Report {
             ]);
         }
         writeln!(f, "{table}")?;
-        for Ratio { connections, per_second, cpu } in &self.ratios {
+        for CostRatio { connections, per_second, cpu } in &self.ratios {
             writeln!(
                 f,
                 "rialto : proxy at {connections} connections: {per_second:.2} of its calls/s, {cpu:.1} times its CPU"
@@ -520,7 +563,7 @@ impl Display for Report {
         if let Some(times) = self.governed_cpu {
             writeln!(f, "rialto, governed : rialto: {times:.2} times its CPU")?;
         }
-        for Postgres { connections, per_second, cpu, postgres_cpu_us_per_call, commits_per_call } in
+        for PostgresCost { connections, per_second, cpu, postgres_cpu_us_per_call, commits_per_call } in
             &self.postgres
         {
             writeln!(
@@ -532,7 +575,7 @@ impl Display for Report {
         for (row, example) in self.rows.iter().filter_map(|row| Some((row, row.error_example.as_ref()?))) {
             writeln!(f, "a wrong answer of {} at {} connections: {example}", row.candidate, row.connections)?;
         }
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

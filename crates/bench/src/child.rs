@@ -1,4 +1,4 @@
-//! What our own child processes share: a loopback port told to the parent, and an end when the parent ends.
+//! Helpers for child processes: they report a loopback port to the parent and end with it.
 
 use std::{
     convert::Infallible, error::Error, fmt::Display, future::Future, io::Write, net::SocketAddr, pin::pin,
@@ -16,38 +16,38 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::trouble::{Trouble, during};
+use crate::error::{BenchError, context};
 
 /// A free port, not yet served.
-pub(crate) struct Port(TcpListener);
+pub(crate) struct ChildPort(TcpListener);
 
-// === impl Port ===
+// === impl ChildPort ===
 
-impl Port {
+impl ChildPort {
     /// Takes a free port on loopback.
-    pub(crate) async fn open() -> Result<Self, Trouble> {
-        TcpListener::bind(("127.0.0.1", 0)).await.map(Self).map_err(during("no free loopback port"))
+    pub(crate) async fn open() -> Result<Self, BenchError> {
+        TcpListener::bind(("127.0.0.1", 0)).await.map(Self).map_err(context("no free loopback port"))
     }
 
-    /// Where it is.
-    pub(crate) fn address(&self) -> Result<SocketAddr, Trouble> {
-        self.0.local_addr().map_err(during("the port has no address"))
+    /// Address of the port.
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr, BenchError> {
+        self.0.local_addr().map_err(context("the port has no address"))
     }
 
-    /// Tells the parent the address, then answers until the parent is gone.
-    pub(crate) async fn serve<A, F, B>(self, answer: A) -> Result<(), Trouble>
+    /// Reports the address to the parent, then serves until the parent has ended.
+    pub(crate) async fn serve<A, F, B>(self, answer: A) -> Result<(), BenchError>
     where
         A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>, Data: Send> + Send + 'static,
     {
-        tell_parent(&self.address()?)?;
-        let mut gone = pin!(parent_gone());
+        tell_parent(&self.local_addr()?)?;
+        let mut gone = pin!(wait_for_parent_exit());
         loop {
             tokio::select! {
                 accepted = self.0.accept() => {
-                    let (stream, _) = accepted.map_err(during("the port was lost"))?;
-                    tokio::spawn(attend(stream, answer.clone()));
+                    let (stream, _) = accepted.map_err(context("the port was lost"))?;
+                    tokio::spawn(serve_connection(stream, answer.clone()));
                 }
                 () = &mut gone => return Ok(()),
             }
@@ -55,18 +55,18 @@ impl Port {
     }
 }
 
-/// Says the one thing the parent waits for.
-pub(crate) fn tell_parent(what: &impl Display) -> Result<(), Trouble> {
-    writeln!(std::io::stdout(), "{what}").map_err(during("the parent does not listen"))
+/// Writes the line that the parent waits for.
+pub(crate) fn tell_parent(what: &impl Display) -> Result<(), BenchError> {
+    writeln!(std::io::stdout(), "{what}").map_err(context("the parent does not listen"))
 }
 
-/// Waits until the parent has ended or let go of us: either way our standard input closes.
-pub(crate) async fn parent_gone() {
-    // An input that cannot be read says the same as one that is closed.
+/// Waits until the parent has ended: either way standard input closes.
+pub(crate) async fn wait_for_parent_exit() {
+    // A read error has the same meaning as the end of input.
     let _ = io::copy(&mut io::stdin(), &mut io::sink()).await;
 }
 
-async fn attend<A, F, B>(stream: TcpStream, answer: A)
+async fn serve_connection<A, F, B>(stream: TcpStream, answer: A)
 where
     A: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,

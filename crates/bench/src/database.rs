@@ -1,4 +1,4 @@
-//! A PostgreSQL server that several Rialtos share, and what it says about its own work.
+//! PostgreSQL server that several Rialto servers share, with its statistics.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -6,22 +6,22 @@ use rialto_testkit::postgres::Server;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::{
+    error::{BenchError, context},
     process,
-    trouble::{Trouble, during},
 };
 
 /// A server with one database. It ends when the last of these is dropped.
 #[derive(Clone)]
-pub(crate) struct Database {
+pub(crate) struct PostgresDatabase {
     server: Arc<Server>,
     /// Its address, with the password in it.
     pub(crate) url: String,
     name: String,
 }
 
-/// What a database has done so far.
+/// Work of a database so far.
 #[derive(Clone, Copy)]
-pub(crate) struct Work {
+pub(crate) struct DatabaseWork {
     pub(crate) commits: u64,
     pub(crate) cpu: Duration,
 }
@@ -29,38 +29,38 @@ pub(crate) struct Work {
 /// As a person would run it: it waits for its disk.
 const SETTINGS: [&str; 3] = ["fsync=on", "full_page_writes=on", "synchronous_commit=on"];
 
-// === impl Database ===
+// === impl PostgresDatabase ===
 
-impl Database {
+impl PostgresDatabase {
     /// Starts a server.
-    pub(crate) async fn start() -> Result<Self, Trouble> {
+    pub(crate) async fn start() -> Result<Self, BenchError> {
         let starting = spawn_blocking(|| Server::start_with(&SETTINGS.map(str::to_owned)));
-        let server = Arc::new(starting.await.map_err(during("PostgreSQL did not start"))?);
-        Self::on(server).await
+        let server = Arc::new(starting.await.map_err(context("PostgreSQL did not start"))?);
+        Self::create_on(server).await
     }
 
-    /// Another database on the same server.
-    pub(crate) async fn another(&self) -> Result<Self, Trouble> {
-        Self::on(Arc::clone(&self.server)).await
+    /// Creates another database on this server.
+    pub(crate) async fn create_another(&self) -> Result<Self, BenchError> {
+        Self::create_on(Arc::clone(&self.server)).await
     }
 
-    async fn on(server: Arc<Server>) -> Result<Self, Trouble> {
+    async fn create_on(server: Arc<Server>) -> Result<Self, BenchError> {
         let asked = Arc::clone(&server);
-        let url = spawn_blocking(move || asked.database()).await.map_err(during("no database"))?;
+        let url = spawn_blocking(move || asked.database()).await.map_err(context("no database"))?;
         let name = url.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(Self { server, url, name })
     }
 
-    /// What it has done so far. Its own books are a second late, so this waits.
-    pub(crate) async fn work(&self) -> Result<Work, Trouble> {
+    /// Reads the work so far. PostgreSQL's statistics are a second late, so this waits.
+    pub(crate) async fn work(&self) -> Result<DatabaseWork, BenchError> {
         tokio::time::sleep(Duration::from_millis(1_200)).await;
         let select = format!("SELECT xact_commit FROM pg_stat_database WHERE datname = '{}'", self.name);
-        let commits = self.ask(select).await?.parse().map_err(during("PostgreSQL counts no commits"))?;
-        Ok(Work { commits, cpu: self.cpu()? })
+        let commits = self.query(select).await?.parse().map_err(context("PostgreSQL counts no commits"))?;
+        Ok(DatabaseWork { commits, cpu: self.cpu_time()? })
     }
 
-    /// How many of its sessions wait for a lock on average, looked at for so long.
-    pub(crate) fn watch_locks(&self, seconds: Duration) -> JoinHandle<Result<f64, Trouble>> {
+    /// Samples the mean number of sessions that wait for a lock.
+    pub(crate) fn sample_lock_waits(&self, seconds: Duration) -> JoinHandle<Result<f64, BenchError>> {
         let database = self.clone();
         let look = format!(
             "CREATE FUNCTION pg_temp.look() RETURNS float LANGUAGE plpgsql AS $$
@@ -78,21 +78,21 @@ impl Database {
             seconds.as_millis()
         );
         tokio::spawn(async move {
-            database.ask(look).await?.parse().map_err(during("PostgreSQL says nothing about its locks"))
+            database.query(look).await?.parse().map_err(context("PostgreSQL says nothing about its locks"))
         })
     }
 
-    async fn ask(&self, statement: String) -> Result<String, Trouble> {
+    async fn query(&self, statement: String) -> Result<String, BenchError> {
         let (server, name) = (Arc::clone(&self.server), self.name.clone());
         spawn_blocking(move || server.sql(&name, &statement))
             .await
-            .map_err(during("PostgreSQL did not answer"))
+            .map_err(context("PostgreSQL did not answer"))
     }
 
     /// The CPU time of all its processes.
-    fn cpu(&self) -> Result<Duration, Trouble> {
-        let server = self.server.id().ok_or_else(|| Trouble::new("PostgreSQL has ended"))?;
-        let mut all = process::cpu(server)?;
+    fn cpu_time(&self) -> Result<Duration, BenchError> {
+        let server = self.server.id().ok_or_else(|| BenchError::new("PostgreSQL has ended"))?;
+        let mut all = process::cpu_time(server)?;
         let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
         for pid in names.filter_map(|name| name.to_str()?.parse::<u32>().ok()) {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Database {
                 stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
             if parent == Some(server) {
                 // One that has just ended used next to nothing.
-                all += process::cpu(pid).unwrap_or_default();
+                all += process::cpu_time(pid).unwrap_or_default();
             }
         }
         Ok(all)

@@ -9,39 +9,39 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::{
-    agent::{json_response, status},
-    child::Port,
-    trouble::Trouble,
+    agent::{json_response, status_response},
+    child::ChildPort,
+    error::BenchError,
 };
 
-/// How many agents, with how many skills each.
+/// Number of agents, and of their skills.
 #[derive(clap::Args, Clone, Copy)]
-pub(crate) struct Args {
-    /// How many agents there are.
+pub(crate) struct FleetArgs {
+    /// Number of agents.
     #[arg(long)]
     pub(crate) agents: usize,
-    /// How many skills each of them has.
+    /// Number of skills per agent.
     #[arg(long)]
     pub(crate) skills: usize,
 }
 
-/// What every tool's name of this fleet begins with.
+/// Prefix of all tool names of this fleet.
 pub(crate) const PREFIX: &str = "fleet_agent_";
 
 /// The base URL of one agent.
-pub(crate) fn url(address: SocketAddr, agent: usize) -> String {
+pub(crate) fn agent_url(address: SocketAddr, agent: usize) -> String {
     format!("http://{address}/a/{agent}")
 }
 
 /// Serves the fleet until the parent is gone.
-pub(crate) async fn serve(args: &Args) -> Result<(), Trouble> {
+pub(crate) async fn serve(args: &FleetArgs) -> Result<(), BenchError> {
     let args = *args;
-    let port = Port::open().await?;
-    let address = port.address()?;
+    let port = ChildPort::open().await?;
+    let address = port.local_addr()?;
     port.serve(move |request| std::future::ready(answer(&request, address, args))).await
 }
 
-fn answer(request: &Request<Incoming>, address: SocketAddr, args: Args) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, address: SocketAddr, args: FleetArgs) -> Response<Full<Bytes>> {
     let number = request
         .uri()
         .path()
@@ -49,28 +49,28 @@ fn answer(request: &Request<Incoming>, address: SocketAddr, args: Args) -> Respo
         .and_then(|path| path.strip_suffix("/.well-known/agent-card.json"));
     match number.and_then(|number| number.parse().ok()) {
         Some(agent) if agent < args.agents => {
-            json_response(card(address, agent, args.skills).to_string().into())
+            json_response(agent_card(address, agent, args.skills).to_string().into())
         }
-        _ => status(StatusCode::NOT_FOUND),
+        _ => status_response(StatusCode::NOT_FOUND),
     }
 }
 
-fn card(address: SocketAddr, agent: usize, skills: usize) -> Value {
+fn agent_card(address: SocketAddr, agent: usize, skills: usize) -> Value {
     json!({
         "protocolVersion": "0.3.0",
         "name": format!("Fleet Agent {agent:05}"),
         "description": format!("Number {agent} of many."),
         "version": "1.0.0",
-        "url": url(address, agent),
+        "url": agent_url(address, agent),
         "preferredTransport": "JSONRPC",
         "capabilities": {"streaming": false},
         "defaultInputModes": ["application/json"],
         "defaultOutputModes": ["application/json"],
-        "skills": (0..skills).map(skill).collect::<Vec<_>>(),
+        "skills": (0..skills).map(agent_skill).collect::<Vec<_>>(),
     })
 }
 
-fn skill(number: usize) -> Value {
+fn agent_skill(number: usize) -> Value {
     json!({
         "id": format!("skill-{number}"),
         "name": format!("Skill {number}"),

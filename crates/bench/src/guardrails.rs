@@ -1,4 +1,4 @@
-//! Guardrails on clean text: how many megabytes a second one core looks through, for all built-in checks together.
+//! Throughput of guardrails on clean text: megabytes per second and core, for all built-in checks together.
 //!
 //! Clean is what there is most of: prose, JSON, code and logs, with the digits, addresses and long words that such text has.
 
@@ -16,32 +16,32 @@ use rialto_model::{json::Json, message::Part};
 use serde::Serialize;
 
 use crate::{
-    report::{self, Check, Table, Verdict},
-    seconds,
-    trouble::{Trouble, during},
+    duration_arg,
+    error::{BenchError, context},
+    report::{self, BenchReport, TargetCheck, TextTable},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How long each row is measured.
-    #[arg(long, default_value = "1", value_parser = seconds::parse)]
+pub(crate) struct GuardrailsArgs {
+    /// Time per row.
+    #[arg(long, default_value = "1", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
-    /// How long each text is, in KiB.
+    /// Length of each text, in KiB.
     #[arg(long, default_value_t = 256)]
     kib: usize,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
-    checks: Vec<Check>,
+pub(crate) struct GuardrailsReport {
+    rows: Vec<GuardrailsRow>,
+    checks: Vec<TargetCheck>,
 }
 
-/// One sort of text.
+/// One kind of text.
 #[derive(Serialize)]
-struct Row {
+struct GuardrailsRow {
     text: &'static str,
     checks: String,
     mb_per_second: f64,
@@ -63,10 +63,10 @@ const RECORD: &str = r#"{"id":48213,"title":"Review of the release notes","label
     "author":{"name":"reviewer-bot","team":"platform"},"body":"Please look at the second paragraph, it promises too much."},"#;
 
 /// Measures.
-pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
+pub(crate) fn run(args: &GuardrailsArgs) -> Result<GuardrailsReport, BenchError> {
     let size = args.kib * 1_024;
     let json = Json::parse(format!("[{}null]", RECORD.repeat(size / RECORD.len() + 1)))
-        .map_err(during("the sample is no JSON"))?;
+        .map_err(context("the sample is no JSON"))?;
     let text = |sample: &str| Part::text(sample.repeat(size / sample.len() + 1));
     let mixed = [PROSE, CODE, LOGS].concat();
     let parts = [
@@ -78,21 +78,28 @@ pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
     ];
     let mut rows = Vec::new();
     for (name, part) in &parts {
-        rows.push(row(name, &BUILT_IN, part, args.seconds)?);
+        rows.push(measure_text(name, &BUILT_IN, part, args.seconds)?);
     }
     for check in BUILT_IN {
-        rows.push(row("prose, code and logs", &[check], &parts[3].1, args.seconds)?);
+        rows.push(measure_text("prose, code and logs", &[check], &parts[3].1, args.seconds)?);
     }
-    let all = |row: &&Row| row.checks == "all built-in";
+    let all = |row: &&GuardrailsRow| row.checks == "all built-in";
     let checks = rows
         .iter()
         .filter(all)
-        .map(|row| Check::at_least(format!("all checks, {}", row.text), row.mb_per_second, TARGET, "MB/s"))
+        .map(|row| {
+            TargetCheck::at_least(format!("all checks, {}", row.text), row.mb_per_second, TARGET, "MB/s")
+        })
         .collect();
-    Ok(Report { rows, checks })
+    Ok(GuardrailsReport { rows, checks })
 }
 
-fn row(text: &'static str, names: &[&str], part: &Part, each: Duration) -> Result<Row, Trouble> {
+fn measure_text(
+    text: &'static str,
+    names: &[&str],
+    part: &Part,
+    each: Duration,
+) -> Result<GuardrailsRow, BenchError> {
     let checks = names.iter().filter_map(|name| GuardCheck::plain(name)).map(|check| match check {
         GuardCheck::MaxTokens(mut rule) => {
             rule.config.limit = usize::MAX;
@@ -101,12 +108,12 @@ fn row(text: &'static str, names: &[&str], part: &Part, each: Duration) -> Resul
         check => check,
     });
     let guardrail = Guardrail { checks: checks.collect(), ..Guardrail::default() };
-    let guards = GuardrailRuleset::compile(&[guardrail]).map_err(during("the guardrails do not hold up"))?;
-    let guards = guards.ok_or_else(|| Trouble::new("there is nothing to look for"))?;
+    let guards = GuardrailRuleset::compile(&[guardrail]).map_err(context("the guardrails do not hold up"))?;
+    let guards = guards.ok_or_else(|| BenchError::new("there is nothing to look for"))?;
     let parts = std::slice::from_ref(part);
     let findings = guards.check(parts, CheckDirection::Input);
     if !findings.is_empty() {
-        return Err(Trouble::new(format!("the text is not clean: {findings}")));
+        return Err(BenchError::new(format!("the text is not clean: {findings}")));
     }
     let size = match &part.content {
         rialto_model::message::Content::Data(json) => json.get().len(),
@@ -119,25 +126,25 @@ fn row(text: &'static str, names: &[&str], part: &Part, each: Duration) -> Resul
         best = best.min(once.elapsed().as_secs_f64());
     }
     let checks = if names.len() > 1 { "all built-in".to_owned() } else { names.concat() };
-    Ok(Row { text, checks, mb_per_second: size as f64 / best / 1e6 })
+    Ok(GuardrailsRow { text, checks, mb_per_second: size as f64 / best / 1e6 })
 }
 
-// === impl Report ===
+// === impl GuardrailsReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for GuardrailsReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 }
 
-impl Display for Report {
+impl Display for GuardrailsReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["text", "checks", "MB/s"]);
+        let mut table = TextTable::new(&["text", "checks", "MB/s"]);
         for row in &self.rows {
-            table.row([row.text.to_owned(), row.checks.clone(), format!("{:.0}", row.mb_per_second)]);
+            table.add_row([row.text.to_owned(), row.checks.clone(), format!("{:.0}", row.mb_per_second)]);
         }
         writeln!(f, "{table}")?;
-        report::checks(f, &self.checks)?;
+        report::print_checks(f, &self.checks)?;
         write!(f, "\nHow to read this: clean text on one core, the best of all rounds.")
     }
 }

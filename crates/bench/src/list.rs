@@ -1,4 +1,4 @@
-//! What a list costs: pages of `tools/list` while the registry grows.
+//! Cost of lists: pages of `tools/list` with a growing registry.
 
 use std::{
     fmt::Write as _,
@@ -14,42 +14,42 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
+    duration_arg,
+    error::{BenchError, context},
     fleet,
-    load::Connection,
-    mcp::{self, Era},
-    process::{self, Process},
-    program::{self, Program, Served},
-    report::{Check, Table, Verdict, checks, percentile},
-    seconds,
-    trouble::{Trouble, during},
+    load::LoadConnection,
+    mcp_client::{self, McpEra},
+    process::{self, BenchProcess},
+    program::{self, RialtoBinary, RunningServer},
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How many skills there are.
+pub(crate) struct ListArgs {
+    /// Numbers of skills.
     #[arg(long, value_delimiter = ',', default_value = "1,1000,100000")]
     skills: Vec<usize>,
-    /// How many pages to read at least; the list is read from its start as often as that takes.
+    /// Minimum number of pages to read; the list is read repeatedly.
     #[arg(long, default_value_t = 200)]
     pages: usize,
-    /// How long to wait between the first page and the rest, for a server that is still busy with its start.
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds::parse)]
+    /// Pause between the first page and the rest, for background work after the start.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = duration_arg::parse_seconds)]
     settle: Duration,
     #[command(flatten)]
-    program: program::Args,
+    program: program::ProgramArgs,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
-    checks: Vec<Check>,
+pub(crate) struct ListReport {
+    rows: Vec<ListRow>,
+    checks: Vec<TargetCheck>,
 }
 
-/// One size of registry.
+/// One size of the registry.
 #[derive(Serialize)]
-struct Row {
+struct ListRow {
     skills: usize,
     agents: usize,
     tools_listed: usize,
@@ -59,16 +59,16 @@ struct Row {
     page_max_ms: f64,
     page_kb: f64,
     cpu_us_per_page: f64,
-    /// How busy one core is kept while nobody asks.
+    /// CPU use of one core without requests.
     idle_cpu_percent: f64,
     import_seconds: f64,
     ready_ms: f64,
     #[serde(flatten)]
-    memory: process::Memory,
+    memory: process::ProcessMemory,
 }
 
 /// One page.
-struct Page {
+struct ListPage {
     took: Duration,
     bytes: usize,
     tools: usize,
@@ -77,80 +77,90 @@ struct Page {
 
 /// Pages that were read.
 #[derive(Default)]
-struct Read {
+struct ListRead {
     times: Vec<Duration>,
     bytes: usize,
     tools: usize,
 }
 
-/// How many skills each agent has, when there are enough.
+/// Number of skills per agent, for large registries.
 const SKILLS_EACH: usize = 10;
 
-/// How long to watch what is done when nobody asks.
+/// Time over which idle CPU use is measured.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// Measures.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let program = args.program.find()?;
+pub(crate) async fn run(args: &ListArgs) -> Result<ListReport, BenchError> {
+    let program = args.program.locate()?;
     let mut rows = Vec::new();
     for &skills in &args.skills {
         rows.push(Box::pin(measure(&program, skills.max(1), args)).await?);
     }
     let largest = rows.iter().max_by_key(|row| row.skills);
-    let page = largest
-        .map(|row| Check::at_most(format!("a page of {} skills", row.skills), row.page_p50_ms, 5.0, "ms"));
-    Ok(Report { checks: page.into_iter().collect(), rows })
+    let page = largest.map(|row| {
+        TargetCheck::at_most(format!("a page of {} skills", row.skills), row.page_p50_ms, 5.0, "ms")
+    });
+    Ok(ListReport { checks: page.into_iter().collect(), rows })
 }
 
-async fn measure(program: &Program, skills: usize, args: &Args) -> Result<Row, Trouble> {
-    let fleet = fleet::Args { agents: skills.div_ceil(SKILLS_EACH), skills: SKILLS_EACH.min(skills) };
+async fn measure(program: &RialtoBinary, skills: usize, args: &ListArgs) -> Result<ListRow, BenchError> {
+    let fleet = fleet::FleetArgs { agents: skills.div_ceil(SKILLS_EACH), skills: SKILLS_EACH.min(skills) };
     let ships = ["fleet", "--agents", &fleet.agents.to_string(), "--skills", &fleet.skills.to_string()];
-    let ships = Process::again(&ships, None).await?;
-    let at = ships.said.parse().map_err(during("the fleet gave no address"))?;
-    let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+    let ships = BenchProcess::spawn_self(&ships, None).await?;
+    let at = ships.said.parse().map_err(context("the fleet gave no address"))?;
+    let data = tempfile::tempdir().map_err(context("no folder for the data"))?;
     let begun = Instant::now();
-    import(program, at, fleet.agents, data.path()).await?;
+    import_fleet(program, at, fleet.agents, data.path()).await?;
     let import_seconds = begun.elapsed().as_secs_f64();
     let served = program.serve(data.path()).await?;
-    let row = read(&served, fleet, args).await?;
+    let row = measure_list(&served, fleet, args).await?;
     served.stop().await?;
     ships.stop().await?;
-    Ok(Row { import_seconds, ..row })
+    Ok(ListRow { import_seconds, ..row })
 }
 
 /// Registers the whole fleet.
-async fn import(program: &Program, at: SocketAddr, agents: usize, data: &Path) -> Result<(), Trouble> {
+async fn import_fleet(
+    program: &RialtoBinary,
+    at: SocketAddr,
+    agents: usize,
+    data: &Path,
+) -> Result<(), BenchError> {
     let list = data.join("bench-fleet.txt");
     let urls = (0..agents).fold(String::new(), |mut urls, agent| {
         // Writing to a string cannot fail.
-        let _ = writeln!(urls, "{}", fleet::url(at, agent));
+        let _ = writeln!(urls, "{}", fleet::agent_url(at, agent));
         urls
     });
-    fs::write(&list, urls).map_err(during("the list of agents could not be written"))?;
+    fs::write(&list, urls).map_err(context("the list of agents could not be written"))?;
     let list = list.to_string_lossy();
     program.run(&["agents", "import", &*list, "--trust", "trusted"], data).await.map(drop)
 }
 
-async fn read(served: &Served, fleet: fleet::Args, args: &Args) -> Result<Row, Trouble> {
-    let mut connection = Connection::open(served.address).await?;
-    let first = page(&mut connection, served.address, json!({})).await?.took;
+async fn measure_list(
+    served: &RunningServer,
+    fleet: fleet::FleetArgs,
+    args: &ListArgs,
+) -> Result<ListRow, BenchError> {
+    let mut connection = LoadConnection::open(served.address).await?;
+    let first = read_page(&mut connection, served.address, json!({})).await?.took;
     sleep(args.settle).await;
-    let before = process::cpu(served.pid)?;
-    let mut all = walk(&mut connection, served.address).await?;
+    let before = process::cpu_time(served.pid)?;
+    let mut all = read_all_pages(&mut connection, served.address).await?;
     let (tools_listed, pages_each) = (all.tools, all.times.len());
     let expected = fleet.agents * fleet.skills;
     if tools_listed != expected {
-        return Err(Trouble::new(format!("{tools_listed} tools of the fleet are listed, not {expected}")));
+        return Err(BenchError::new(format!("{tools_listed} tools of the fleet are listed, not {expected}")));
     }
     while all.times.len() < args.pages {
-        all.add(walk(&mut connection, served.address).await?);
+        all.add(read_all_pages(&mut connection, served.address).await?);
     }
-    let cpu = process::cpu(served.pid)?.saturating_sub(before);
+    let cpu = process::cpu_time(served.pid)?.saturating_sub(before);
     sleep(IDLE).await;
-    let idle = process::cpu(served.pid)?.saturating_sub(before + cpu);
+    let idle = process::cpu_time(served.pid)?.saturating_sub(before + cpu);
     let count = f64::from(u32::try_from(all.times.len()).unwrap_or(u32::MAX));
     let bytes = all.bytes as f64;
-    Ok(Row {
+    Ok(ListRow {
         skills: expected,
         agents: fleet.agents,
         tools_listed,
@@ -163,16 +173,16 @@ async fn read(served: &Served, fleet: fleet::Args, args: &Args) -> Result<Row, T
         idle_cpu_percent: idle.as_secs_f64() * 100.0 / IDLE.as_secs_f64(),
         import_seconds: 0.0,
         ready_ms: millis(served.ready),
-        memory: process::memory(served.pid)?,
+        memory: process::memory_of(served.pid)?,
     })
 }
 
 /// Reads the list from its first page to its last.
-async fn walk(connection: &mut Connection, host: SocketAddr) -> Result<Read, Trouble> {
-    let mut read = Read::default();
+async fn read_all_pages(connection: &mut LoadConnection, host: SocketAddr) -> Result<ListRead, BenchError> {
+    let mut read = ListRead::default();
     let mut params = json!({});
     loop {
-        let page = page(connection, host, params).await?;
+        let page = read_page(connection, host, params).await?;
         read.times.push(page.took);
         read.bytes += page.bytes;
         read.tools += page.tools;
@@ -183,22 +193,26 @@ async fn walk(connection: &mut Connection, host: SocketAddr) -> Result<Read, Tro
     }
 }
 
-async fn page(connection: &mut Connection, host: SocketAddr, params: Value) -> Result<Page, Trouble> {
-    let template = Era::Modern.prepare(connection, (host, None), ("tools/list", None), params).await?;
+async fn read_page(
+    connection: &mut LoadConnection,
+    host: SocketAddr,
+    params: Value,
+) -> Result<ListPage, BenchError> {
+    let template = McpEra::Modern.prepare(connection, (host, None), ("tools/list", None), params).await?;
     let begun = Instant::now();
     let (head, body) = connection.send(template.request(1)).await?;
     let took = begun.elapsed();
-    let result = mcp::answer(&head, &body)?;
+    let result = mcp_client::parse_response(&head, &body)?;
     let tools = result.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
     let tools = names.filter(|name| name.starts_with(fleet::PREFIX)).count();
     let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-    Ok(Page { took, bytes: body.len(), tools, next })
+    Ok(ListPage { took, bytes: body.len(), tools, next })
 }
 
-// === impl Read ===
+// === impl ListRead ===
 
-impl Read {
+impl ListRead {
     fn add(&mut self, other: Self) {
         self.times.extend(other.times);
         self.bytes += other.bytes;
@@ -206,17 +220,17 @@ impl Read {
     }
 }
 
-// === impl Report ===
+// === impl ListReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for ListReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 }
 
-impl Display for Report {
+impl Display for ListReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             "skills",
             "agents",
             "pages",
@@ -231,7 +245,7 @@ impl Display for Report {
             "RSS MB",
         ]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 row.skills.to_string(),
                 row.agents.to_string(),
                 row.pages.to_string(),
@@ -247,7 +261,7 @@ impl Display for Report {
             ]);
         }
         writeln!(f, "{table}")?;
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

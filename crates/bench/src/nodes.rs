@@ -1,6 +1,6 @@
-//! What more nodes at one PostgreSQL bring, and what they cost there.
+//! Throughput and cost of several nodes on one PostgreSQL server.
 //!
-//! All nodes, the database, the agent and the load share this machine, so calls/s cannot grow with the nodes here. What tells is the work per
+//! All nodes, the database, the agent and the load share this machine, so calls/s cannot grow with the nodes here. The measure is the work per
 //! call, of Rialto and of PostgreSQL, and whether nodes wait for each other's locks: while neither grows, nodes on machines of
 //! their own add up until PostgreSQL's own machine is full.
 
@@ -13,42 +13,42 @@ use serde::Serialize;
 
 use crate::{
     bridge,
-    database::Database,
-    load::{Crowd, Seen},
-    mcp::Era,
-    process::{self, Process},
+    database::PostgresDatabase,
+    duration_arg,
+    error::BenchError,
+    load::{LoadGroup, LoadResult},
+    mcp_client::McpEra,
+    process::{self, BenchProcess},
     program,
-    report::{Check, Table, Verdict, checks, percentile},
-    seconds,
-    trouble::Trouble,
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How many nodes share the database.
+pub(crate) struct NodesArgs {
+    /// Numbers of nodes that share the database.
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     nodes: Vec<usize>,
-    /// How many connections ask at the same time, of all nodes together.
+    /// Number of concurrent connections, of all nodes together.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How long each number of nodes is asked.
-    #[arg(long, default_value = "5", value_parser = seconds::parse)]
+    /// Time per number of nodes.
+    #[arg(long, default_value = "5", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
     #[command(flatten)]
-    program: program::Args,
+    program: program::ProgramArgs,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
-    checks: Vec<Check>,
+pub(crate) struct NodesReport {
+    rows: Vec<NodesRow>,
+    checks: Vec<TargetCheck>,
 }
 
-/// So many nodes.
+/// One number of nodes.
 #[derive(Serialize)]
-struct Row {
+struct NodesRow {
     nodes: usize,
     connections: usize,
     calls: usize,
@@ -65,22 +65,27 @@ struct Row {
     lock_waits: f64,
 }
 
-/// How long the nodes are asked before anything is measured.
+/// Warm-up time.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Measures each number of nodes, each on a database of its own.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let agent = Process::again(&["agent"], None).await?;
-    let first = Database::start().await?;
+pub(crate) async fn run(args: &NodesArgs) -> Result<NodesReport, BenchError> {
+    let agent = BenchProcess::spawn_self(&["agent"], None).await?;
+    let first = PostgresDatabase::start().await?;
     let mut rows = Vec::new();
     for &nodes in &args.nodes {
-        rows.push(measure(args, nodes, &first.another().await?, &agent.said).await?);
+        rows.push(measure(args, nodes, &first.create_another().await?, &agent.said).await?);
     }
-    let checks = checks_of(&rows);
-    Ok(Report { rows, checks })
+    let checks = target_checks(&rows);
+    Ok(NodesReport { rows, checks })
 }
 
-async fn measure(args: &Args, nodes: usize, database: &Database, agent: &str) -> Result<Row, Trouble> {
+async fn measure(
+    args: &NodesArgs,
+    nodes: usize,
+    database: &PostgresDatabase,
+    agent: &str,
+) -> Result<NodesRow, BenchError> {
     let mut served = Vec::new();
     for _ in 0..nodes.max(1) {
         served.push(bridge::serve_on(&args.program, agent, database).await?);
@@ -88,19 +93,19 @@ async fn measure(args: &Args, nodes: usize, database: &Database, agent: &str) ->
     let mut askers = Vec::new();
     for number in 0..args.connections {
         let (node, _) = &served[number % served.len()];
-        askers.push(bridge::asker(node.address, Era::default()).await?);
+        askers.push(bridge::mcp_client(node.address, McpEra::default()).await?);
     }
-    let mut crowd = Crowd::new(askers);
-    crowd.ask(WARM_UP).await?;
-    let used = || served.iter().map(|(node, _)| process::cpu(node.pid)).sum::<Result<Duration, _>>();
+    let mut crowd = LoadGroup::new(askers);
+    crowd.run_until(WARM_UP).await?;
+    let used = || served.iter().map(|(node, _)| process::cpu_time(node.pid)).sum::<Result<Duration, _>>();
     let (cpu_before, before) = (used()?, database.work().await?);
-    let locks = database.watch_locks(args.seconds);
-    let mut seen: Seen = crowd.ask(args.seconds).await?;
-    let lock_waits = locks.await.map_err(crate::trouble::during("PostgreSQL was not watched"))??;
+    let locks = database.sample_lock_waits(args.seconds);
+    let mut seen: LoadResult = crowd.run_until(args.seconds).await?;
+    let lock_waits = locks.await.map_err(crate::error::context("PostgreSQL was not watched"))??;
     let (after, cpu) = (database.work().await?, used()?.saturating_sub(cpu_before));
     let calls = seen.micros.len();
     let per_call = |amount: f64| amount / calls.max(1) as f64;
-    Ok(Row {
+    Ok(NodesRow {
         nodes,
         connections: args.connections,
         calls,
@@ -116,21 +121,21 @@ async fn measure(args: &Args, nodes: usize, database: &Database, agent: &str) ->
     })
 }
 
-fn checks_of(rows: &[Row]) -> Vec<Check> {
-    let most = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
+fn target_checks(rows: &[NodesRow]) -> Vec<TargetCheck> {
+    let most = |of: fn(&NodesRow) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let one = rows.iter().find(|row| row.nodes == 1);
     let growth = one.map(|one| {
         let times = most(|row| row.postgres_cpu_us_per_call) / one.postgres_cpu_us_per_call;
-        Check::at_most("PostgreSQL's CPU per call, as a multiple of that with one node", times, 2.0, "")
+        TargetCheck::at_most("PostgreSQL's CPU per call, as a multiple of that with one node", times, 2.0, "")
     });
-    let waits = Check::at_most("sessions that wait for a lock", most(|row| row.lock_waits), 0.5, "");
+    let waits = TargetCheck::at_most("sessions that wait for a lock", most(|row| row.lock_waits), 0.5, "");
     growth.into_iter().chain([waits]).collect()
 }
 
-// === impl Report ===
+// === impl NodesReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for NodesReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 
@@ -139,9 +144,9 @@ impl Verdict for Report {
     }
 }
 
-impl Display for Report {
+impl Display for NodesReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             "nodes",
             "connections",
             "calls/s",
@@ -154,7 +159,7 @@ impl Display for Report {
             "errors",
         ]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 row.nodes.to_string(),
                 row.connections.to_string(),
                 format!("{:.0}", row.per_second),
@@ -171,7 +176,7 @@ impl Display for Report {
         for (row, example) in self.rows.iter().filter_map(|row| Some((row, row.error_example.as_ref()?))) {
             writeln!(f, "a wrong answer of {} nodes: {example}", row.nodes)?;
         }
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

@@ -1,4 +1,4 @@
-//! What small pipelines cost: many runs of three steps each, every step a call of an agent that answers at once.
+//! Cost of small pipelines: many runs of three steps, each a call of an agent that responds at once.
 //!
 //! A run writes down each step before it leaves and each result before the next begins, so this measures what that takes beside the
 //! calls themselves.
@@ -19,30 +19,31 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    agent, load,
-    load::{Connection, Template},
-    process::{self, Process},
+    agent,
+    error::{BenchError, context},
+    load,
+    load::{LoadConnection, RequestTemplate},
+    process::{self, BenchProcess},
     program,
-    report::{Check, Table, Verdict, checks, percentile},
-    trouble::{Trouble, during},
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How many pipelines are run.
+pub(crate) struct PipelinesArgs {
+    /// Number of pipeline runs.
     #[arg(long, default_value_t = 1_000)]
     runs: usize,
-    /// How many at the same time.
+    /// Number of concurrent runs.
     #[arg(long, default_value_t = 16)]
     connections: usize,
     #[command(flatten)]
-    program: program::Args,
+    program: program::ProgramArgs,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct PipelinesReport {
     runs: usize,
     connections: usize,
     errors: usize,
@@ -54,44 +55,44 @@ pub(crate) struct Report {
     p99_ms: f64,
     cpu_us_per_step: f64,
     #[serde(flatten)]
-    memory: process::Memory,
-    checks: Vec<Check>,
+    memory: process::ProcessMemory,
+    checks: Vec<TargetCheck>,
 }
 
 /// The steps of each.
 const STEPS: usize = 3;
 
-/// How long a process is given to come to rest before its time is looked at.
-const REST: Duration = Duration::from_millis(500);
+/// Time for background work to finish before CPU time is read.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 
-/// Stands in the answer to a run that went well.
-const DONE: &str = "TASK_STATE_COMPLETED";
+/// Marker of a successful run.
+const COMPLETED_STATE: &str = "TASK_STATE_COMPLETED";
 
 /// Measures.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let agent = Process::again(&["agent"], None).await?;
-    let program = args.program.find()?;
-    let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+pub(crate) async fn run(args: &PipelinesArgs) -> Result<PipelinesReport, BenchError> {
+    let agent = BenchProcess::spawn_self(&["agent"], None).await?;
+    let program = args.program.locate()?;
+    let data = tempfile::tempdir().map_err(context("no folder for the data"))?;
     program.add_agent(&format!("http://{}", agent.said), data.path()).await?;
     let (config, pipeline) = (data.path().join("bench.toml"), data.path().join("small.json"));
     fs::write(&config, "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n")
-        .map_err(during("no settings"))?;
-    fs::write(&pipeline, definition()).map_err(during("no pipeline"))?;
+        .map_err(context("no settings"))?;
+    fs::write(&pipeline, definition()).map_err(context("no pipeline"))?;
     let file = pipeline.to_string_lossy().into_owned();
     program.run(&["pipeline", "add", &file], data.path()).await?;
     let config = config.to_string_lossy();
     let served = program.serve_with(data.path(), &["--allow-no-auth", "--config", &config]).await?;
     // The first run opens connections and reads the definition.
-    all(served.address, 1, 1).await?;
-    let (before, begun) = (process::cpu(served.pid)?, Instant::now());
-    let mut seen = all(served.address, args.runs, args.connections).await?;
+    run_all(served.address, 1, 1).await?;
+    let (before, begun) = (process::cpu_time(served.pid)?, Instant::now());
+    let mut seen = run_all(served.address, args.runs, args.connections).await?;
     let elapsed = begun.elapsed().as_secs_f64();
-    sleep(REST).await;
-    let cpu = process::cpu(served.pid)?.saturating_sub(before).as_secs_f64();
+    sleep(SETTLE_TIME).await;
+    let cpu = process::cpu_time(served.pid)?.saturating_sub(before).as_secs_f64();
     let (runs, steps) = (seen.micros.len(), (seen.micros.len() * STEPS) as f64);
-    let memory = process::memory(served.pid)?;
+    let memory = process::memory_of(served.pid)?;
     served.stop().await?;
-    Ok(Report {
+    Ok(PipelinesReport {
         runs,
         connections: args.connections,
         errors: seen.errors,
@@ -107,34 +108,34 @@ pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
 }
 
 fn definition() -> String {
-    let step = |at: usize| json!({ "id": format!("step{at}"), "tool": agent::tool() });
+    let step = |at: usize| json!({ "id": format!("step{at}"), "tool": agent::tool_name() });
     let steps: Vec<_> = (0..STEPS).map(step).collect();
     json!({ "name": "small", "kind": "pipeline", "status": "active", "steps": steps }).to_string()
 }
 
 #[derive(Default)]
-struct Seen {
+struct PipelineResult {
     micros: Vec<u64>,
     errors: usize,
     example: Option<String>,
 }
 
-/// Runs so many, so many at once.
-async fn all(address: SocketAddr, runs: usize, connections: usize) -> Result<Seen, Trouble> {
+/// Starts a number of runs, with limited concurrency.
+async fn run_all(address: SocketAddr, runs: usize, connections: usize) -> Result<PipelineResult, BenchError> {
     let params = json!({
-        "message": { "messageId": load::NAME, "role": "ROLE_USER", "parts": [{ "data": { "n": 1 } }] },
+        "message": { "messageId": load::NAME_PLACEHOLDER, "role": "ROLE_USER", "parts": [{ "data": { "n": 1 } }] },
         "metadata": { "skillId": "pipeline:small" },
     });
     let next = Arc::new(AtomicUsize::new(0));
     let mut crowd = JoinSet::new();
     for _ in 0..connections {
-        let mut template = Template::new("/a2a", address, "SendMessage", &params);
-        template.set("a2a-version", "1.0");
-        crowd.spawn(some(address, template, runs, Arc::clone(&next)));
+        let mut template = RequestTemplate::new("/a2a", address, "SendMessage", &params);
+        template.set_header("a2a-version", "1.0");
+        crowd.spawn(run_share(address, template, runs, Arc::clone(&next)));
     }
-    let mut seen = Seen::default();
+    let mut seen = PipelineResult::default();
     while let Some(part) = crowd.join_next().await {
-        let part = part.map_err(during("a connection was lost"))??;
+        let part = part.map_err(context("a connection was lost"))??;
         seen.micros.extend(part.micros);
         seen.errors += part.errors;
         seen.example = seen.example.or(part.example);
@@ -142,13 +143,13 @@ async fn all(address: SocketAddr, runs: usize, connections: usize) -> Result<See
     Ok(seen)
 }
 
-async fn some(
+async fn run_share(
     address: SocketAddr,
-    template: Template,
+    template: RequestTemplate,
     runs: usize,
     next: Arc<AtomicUsize>,
-) -> Result<Seen, Trouble> {
-    let (mut connection, mut seen) = (Connection::open(address).await?, Seen::default());
+) -> Result<PipelineResult, BenchError> {
+    let (mut connection, mut seen) = (LoadConnection::open(address).await?, PipelineResult::default());
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= runs {
@@ -158,17 +159,17 @@ async fn some(
         let (_, body) = connection.send(template.request(number as u64)).await?;
         seen.micros.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
         let text = String::from_utf8_lossy(&body);
-        if !text.contains(DONE) {
+        if !text.contains(COMPLETED_STATE) {
             seen.errors += 1;
             seen.example = Some(text.chars().take(500).collect());
         }
     }
 }
 
-// === impl Report ===
+// === impl PipelinesReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for PipelinesReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 
@@ -177,7 +178,7 @@ impl Verdict for Report {
     }
 }
 
-impl Display for Report {
+impl Display for PipelinesReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let headings = [
             "pipelines of 3 steps",
@@ -189,8 +190,8 @@ impl Display for Report {
             "RSS MB",
             "errors",
         ];
-        let mut table = Table::new(&headings);
-        table.row([
+        let mut table = TextTable::new(&headings);
+        table.add_row([
             format!("{} from {} connections", self.runs, self.connections),
             format!("{:.0}", self.runs_per_second),
             format!("{:.0}", self.steps_per_second),
@@ -204,7 +205,7 @@ impl Display for Report {
         if let Some(example) = &self.error_example {
             writeln!(f, "a wrong answer: {example}")?;
         }
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

@@ -1,4 +1,4 @@
-//! Child processes, and what the kernel says they have used.
+//! Child processes and their resource usage.
 //!
 //! Each child holds the reading end of a pipe whose other end is ours: when this process ends, however it ends, the pipe
 //! closes and the child goes too.
@@ -12,40 +12,43 @@ use tokio::{
     time::timeout,
 };
 
-use crate::trouble::{Trouble, during};
+use crate::error::{BenchError, context};
 
-/// A running child that has said the one thing it has to say.
-pub(crate) struct Process {
+/// Running child that has written its line.
+pub(crate) struct BenchProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     /// Its first line on standard output.
     pub(crate) said: String,
 }
 
-/// What a process holds in memory.
+/// Memory of a process.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// Now.
     pub(crate) rss_mb: f64,
     /// At its worst.
     pub(crate) peak_mb: f64,
 }
 
-/// How long a child may take to say its line.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout for a child's line.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The kernel's number for "clock ticks per second" among the facts it gives a new program.
 const AT_CLKTCK: u64 = 17;
 
-// === impl Process ===
+// === impl BenchProcess ===
 
-impl Process {
+impl BenchProcess {
     /// Starts this very program again with other arguments; its standard error goes to `log`, or to ours.
-    pub(crate) async fn again<S: AsRef<OsStr>>(args: &[S], log: Option<&Path>) -> Result<Self, Trouble> {
-        let us = std::env::current_exe().map_err(during("this program cannot find itself"))?;
+    pub(crate) async fn spawn_self<S: AsRef<OsStr>>(
+        args: &[S],
+        log: Option<&Path>,
+    ) -> Result<Self, BenchError> {
+        let us = std::env::current_exe().map_err(context("this program cannot find itself"))?;
         let stderr = match log {
             None => Stdio::inherit(),
-            Some(path) => fs::File::create(path).map_err(during("no log file could be made"))?.into(),
+            Some(path) => fs::File::create(path).map_err(context("no log file could be made"))?.into(),
         };
         let mut child = Command::new(us)
             .args(args)
@@ -55,33 +58,33 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
-            .map_err(during("a child process could not be started"))?;
+            .map_err(context("a child process could not be started"))?;
         let stdin = child.stdin.take();
-        let stdout = child.stdout.take().ok_or_else(|| Trouble::new("a child process has no output"))?;
-        let line = timeout(PATIENCE, BufReader::new(stdout).lines().next_line()).await;
+        let stdout = child.stdout.take().ok_or_else(|| BenchError::new("a child process has no output"))?;
+        let line = timeout(START_TIMEOUT, BufReader::new(stdout).lines().next_line()).await;
         let said = line
-            .map_err(during("a child process says nothing"))?
-            .map_err(during("a child process was lost"))?;
-        let said = said.ok_or_else(|| Trouble::new("a child process ended before it was ready"))?;
+            .map_err(context("a child process says nothing"))?
+            .map_err(context("a child process was lost"))?;
+        let said = said.ok_or_else(|| BenchError::new("a child process ended before it was ready"))?;
         Ok(Self { child, stdin, said })
     }
 
     /// Its process id.
-    pub(crate) fn id(&self) -> Result<u32, Trouble> {
-        self.child.id().ok_or_else(|| Trouble::new("a child process has ended"))
+    pub(crate) fn id(&self) -> Result<u32, BenchError> {
+        self.child.id().ok_or_else(|| BenchError::new("a child process has ended"))
     }
 
     /// Lets it end and waits until it has.
-    pub(crate) async fn stop(mut self) -> Result<(), Trouble> {
+    pub(crate) async fn stop(mut self) -> Result<(), BenchError> {
         drop(self.stdin.take());
-        self.child.wait().await.map(drop).map_err(during("a child process does not end"))
+        self.child.wait().await.map(drop).map_err(context("a child process does not end"))
     }
 }
 
 /// The CPU time a process has used so far, in user and kernel mode, by all its threads.
-pub(crate) fn cpu(pid: u32) -> Result<Duration, Trouble> {
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration, BenchError> {
     let stat =
-        fs::read_to_string(format!("/proc/{pid}/stat")).map_err(during(format!("process {pid} is gone")))?;
+        fs::read_to_string(format!("/proc/{pid}/stat")).map_err(context(format!("process {pid} is gone")))?;
     // The second field is a file name in parentheses and may hold anything; after it come numbers.
     let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 =
@@ -89,14 +92,17 @@ pub(crate) fn cpu(pid: u32) -> Result<Duration, Trouble> {
     Ok(Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / ticks_per_second())))
 }
 
-/// What a process holds in memory.
-pub(crate) fn memory(pid: u32) -> Result<Memory, Trouble> {
+/// Reads the memory of a process.
+pub(crate) fn memory_of(pid: u32) -> Result<ProcessMemory, BenchError> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))
-        .map_err(during(format!("process {pid} is gone")))?;
-    Ok(Memory { rss_mb: megabytes(&status, "VmRSS:"), peak_mb: megabytes(&status, "VmHWM:") })
+        .map_err(context(format!("process {pid} is gone")))?;
+    Ok(ProcessMemory {
+        rss_mb: status_megabytes(&status, "VmRSS:"),
+        peak_mb: status_megabytes(&status, "VmHWM:"),
+    })
 }
 
-fn megabytes(status: &str, name: &str) -> f64 {
+fn status_megabytes(status: &str, name: &str) -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let kilobytes = line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
     kilobytes.unwrap_or_default() / 1024.0

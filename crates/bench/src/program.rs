@@ -15,82 +15,90 @@ use http_body_util::Full;
 use tokio::{net::TcpListener, process::Command, time::sleep};
 
 use crate::{
-    load::Connection,
-    process::Process,
-    trouble::{Trouble, during},
+    error::{BenchError, context},
+    load::LoadConnection,
+    process::BenchProcess,
 };
 
-/// Where `rialto` is, and how it is asked for.
+/// Path of `rialto`, and options of the server.
 #[derive(clap::Args)]
 #[group(skip)]
-pub(crate) struct Args {
+pub(crate) struct ProgramArgs {
     /// The program under test; the one next to this program when not given.
     #[arg(long, value_name = "PATH")]
     rialto: Option<PathBuf>,
 }
 
 /// A `rialto` that can be run.
-pub(crate) struct Program(PathBuf);
+pub(crate) struct RialtoBinary(PathBuf);
 
 /// A running `rialto serve`.
-pub(crate) struct Served {
-    guard: Process,
-    /// Where it listens.
+pub(crate) struct RunningServer {
+    guard: BenchProcess,
+    /// Address it listens on.
     pub(crate) address: SocketAddr,
     /// Its own process id, not its guard's.
     pub(crate) pid: u32,
-    /// How long it took from exec to healthy.
+    /// Time from exec to healthy.
     pub(crate) ready: Duration,
 }
 
-/// How long `serve` may take to become healthy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for `serve` to become healthy.
+const HEALTHY_TIMEOUT: Duration = Duration::from_secs(60);
 
-// === impl Args ===
+// === impl ProgramArgs ===
 
-impl Args {
+impl ProgramArgs {
     /// Finds the program.
-    pub(crate) fn find(&self) -> Result<Program, Trouble> {
+    pub(crate) fn locate(&self) -> Result<RialtoBinary, BenchError> {
         let beside = || std::env::current_exe().map(|us| us.with_file_name("rialto"));
-        let path =
-            self.rialto.clone().map_or_else(beside, Ok).map_err(during("this program cannot find itself"))?;
+        let path = self
+            .rialto
+            .clone()
+            .map_or_else(beside, Ok)
+            .map_err(context("this program cannot find itself"))?;
         if path.is_file() {
-            Ok(Program(path))
+            Ok(RialtoBinary(path))
         } else {
-            Err(Trouble::new(format!("there is no {}; build it or give --rialto PATH", path.display())))
+            Err(BenchError::new(format!("there is no {}; build it or give --rialto PATH", path.display())))
         }
     }
 }
 
-// === impl Program ===
+// === impl RialtoBinary ===
 
-impl Program {
-    /// Where it is.
+impl RialtoBinary {
+    /// Path of the program.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Runs a command to its end and answers what it said; when it fails, that is the trouble.
-    pub(crate) async fn run<S: AsRef<OsStr>>(&self, args: &[S], data: &Path) -> Result<String, Trouble> {
+    /// Runs a command to its end and returns its output, or an error if it fails.
+    pub(crate) async fn run<S: AsRef<OsStr>>(&self, args: &[S], data: &Path) -> Result<String, BenchError> {
         let mut command = Command::new(&self.0);
         command.args(args).arg("--data").arg(data).stdin(Stdio::null()).kill_on_drop(true);
         let output =
-            command.output().await.map_err(during(format!("{} could not be run", self.0.display())))?;
+            command.output().await.map_err(context(format!("{} could not be run", self.0.display())))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let args: Vec<_> = args.iter().map(|arg| arg.as_ref().to_string_lossy()).collect();
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Trouble::new(format!("rialto {} failed: {}", args.join(" "), said.trim())))
+        Err(BenchError::new(format!("rialto {} failed: {}", args.join(" "), said.trim())))
     }
 
     /// Registers one agent that may be called.
-    pub(crate) async fn add_agent(&self, url: &str, data: &Path) -> Result<(), Trouble> {
+    pub(crate) async fn add_agent(&self, url: &str, data: &Path) -> Result<(), BenchError> {
         self.add_agent_with(url, data, &[]).await
     }
 
-    /// The same with these arguments. One that another node has registered is there already.
-    pub(crate) async fn add_agent_with(&self, url: &str, data: &Path, more: &[&str]) -> Result<(), Trouble> {
+    /// Registers an agent with further arguments. One that another node has registered already is fine.
+    pub(crate) async fn add_agent_with(
+        &self,
+        url: &str,
+        data: &Path,
+        more: &[&str],
+    ) -> Result<(), BenchError> {
         let known = self.run(&[&["agents", "list", "--json"], more].concat(), data).await?;
         if known.contains(url) {
             return Ok(());
@@ -99,21 +107,21 @@ impl Program {
     }
 
     /// Makes a bearer token.
-    pub(crate) async fn make_token(&self, data: &Path) -> Result<String, Trouble> {
+    pub(crate) async fn create_token(&self, data: &Path) -> Result<String, BenchError> {
         let said = self.run(&["tokens", "create", "bench", "--json"], data).await?;
         let made: serde_json::Value =
-            serde_json::from_str(&said).map_err(during("tokens create does not say JSON"))?;
+            serde_json::from_str(&said).map_err(context("tokens create does not say JSON"))?;
         let token = made["token"].as_str().map(str::to_owned);
-        token.ok_or_else(|| Trouble::new("tokens create made no token"))
+        token.ok_or_else(|| BenchError::new("tokens create made no token"))
     }
 
-    /// Serves that data folder to everybody on a free port and waits until it is healthy.
-    pub(crate) async fn serve(&self, data: &Path) -> Result<Served, Trouble> {
+    /// Serves a data folder without tokens on a free port and waits until it is healthy.
+    pub(crate) async fn serve(&self, data: &Path) -> Result<RunningServer, BenchError> {
         self.serve_with(data, &["--allow-no-auth"]).await
     }
 
-    /// The same, with these arguments.
-    pub(crate) async fn serve_with(&self, data: &Path, more: &[&str]) -> Result<Served, Trouble> {
+    /// Serves with further arguments.
+    pub(crate) async fn serve_with(&self, data: &Path, more: &[&str]) -> Result<RunningServer, BenchError> {
         let address = free_address().await?;
         let log = data.join("bench-serve.log");
         let listen = address.to_string();
@@ -121,45 +129,47 @@ impl Program {
         let tail = [OsStr::new("--addr"), OsStr::new(&listen), OsStr::new("--data"), data.as_os_str()];
         let args: Vec<_> = head.into_iter().chain(tail).chain(more.iter().map(OsStr::new)).collect();
         let begun = Instant::now();
-        let guard = Process::again(&args, Some(&log)).await?;
-        let pid = guard.said.parse().map_err(during("the guard gave no process id"))?;
+        let guard = BenchProcess::spawn_self(&args, Some(&log)).await?;
+        let pid = guard.said.parse().map_err(context("the guard gave no process id"))?;
         while !is_healthy(address).await {
-            if begun.elapsed() > PATIENCE || !Path::new(&format!("/proc/{pid}")).exists() {
+            if begun.elapsed() > HEALTHY_TIMEOUT || !Path::new(&format!("/proc/{pid}")).exists() {
                 let said = fs::read_to_string(&log).unwrap_or_default();
-                return Err(Trouble::new(format!("rialto serve did not become healthy; it said:\n{said}")));
+                return Err(BenchError::new(format!(
+                    "rialto serve did not become healthy; it said:\n{said}"
+                )));
             }
             sleep(Duration::from_millis(5)).await;
         }
-        Ok(Served { guard, address, pid, ready: begun.elapsed() })
+        Ok(RunningServer { guard, address, pid, ready: begun.elapsed() })
     }
 }
 
-// === impl Served ===
+// === impl RunningServer ===
 
-impl Served {
+impl RunningServer {
     /// Ends it.
-    pub(crate) async fn stop(self) -> Result<(), Trouble> {
+    pub(crate) async fn stop(self) -> Result<(), BenchError> {
         self.guard.stop().await
     }
 }
 
-async fn free_address() -> Result<SocketAddr, Trouble> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(during("no free loopback port"))?;
-    listener.local_addr().map_err(during("the port has no address"))
+async fn free_address() -> Result<SocketAddr, BenchError> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(context("no free loopback port"))?;
+    listener.local_addr().map_err(context("the port has no address"))
 }
 
 async fn is_healthy(address: SocketAddr) -> bool {
-    get(address, "/healthz").await.is_ok()
+    get_page(address, "/healthz").await.is_ok()
 }
 
 /// Asks a server for a page, which it must have.
-pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Bytes, Trouble> {
-    let mut connection = Connection::open(address).await?;
+pub(crate) async fn get_page(address: SocketAddr, path: &str) -> Result<Bytes, BenchError> {
+    let mut connection = LoadConnection::open(address).await?;
     let request = Request::get(path).header("host", address.to_string()).body(Full::<Bytes>::default());
-    let (head, body) = connection.send(request.map_err(during("no request"))?).await?;
+    let (head, body) = connection.send(request.map_err(context("no request"))?).await?;
     if head.status == StatusCode::OK {
         Ok(body)
     } else {
-        Err(Trouble::new(format!("{path} is answered with {}", head.status)))
+        Err(BenchError::new(format!("{path} is answered with {}", head.status)))
     }
 }

@@ -1,4 +1,4 @@
-//! The least a gateway can do: forward bytes. What Rialto costs is told relative to this.
+//! Bare proxy that forwards bytes: the baseline for Rialto's cost.
 
 use std::net::SocketAddr;
 
@@ -10,21 +10,21 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-use crate::{child::Port, trouble::Trouble};
+use crate::{child::ChildPort, error::BenchError};
 
-type Pool = Client<HttpConnector, Incoming>;
-type Forwarded = Either<Incoming, Empty<Bytes>>;
+type ProxyClient = Client<HttpConnector, Incoming>;
+type ProxyBody = Either<Incoming, Empty<Bytes>>;
 
 /// Forwards everything to `to` until the parent is gone.
-pub(crate) async fn serve(to: SocketAddr) -> Result<(), Trouble> {
+pub(crate) async fn serve(to: SocketAddr) -> Result<(), BenchError> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let pool = Client::builder(TokioExecutor::new()).build(connector);
-    Port::open().await?.serve(move |request| forward(pool.clone(), request, to)).await
+    ChildPort::open().await?.serve(move |request| forward(pool.clone(), request, to)).await
 }
 
-async fn forward(pool: Pool, mut request: Request<Incoming>, to: SocketAddr) -> Response<Forwarded> {
-    let Some(uri) = redirected(request.uri(), to) else { return bad_gateway() };
+async fn forward(pool: ProxyClient, mut request: Request<Incoming>, to: SocketAddr) -> Response<ProxyBody> {
+    let Some(uri) = rewrite_uri(request.uri(), to) else { return bad_gateway() };
     *request.uri_mut() = uri;
     match pool.request(request).await {
         Ok(response) => response.map(Either::Left),
@@ -32,14 +32,14 @@ async fn forward(pool: Pool, mut request: Request<Incoming>, to: SocketAddr) -> 
     }
 }
 
-fn redirected(uri: &Uri, to: SocketAddr) -> Option<Uri> {
+fn rewrite_uri(uri: &Uri, to: SocketAddr) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
     parts.scheme = Some(Scheme::HTTP);
     parts.authority = to.to_string().parse().ok();
     Uri::from_parts(parts).ok()
 }
 
-fn bad_gateway() -> Response<Forwarded> {
+fn bad_gateway() -> Response<ProxyBody> {
     let mut response = Response::new(Either::Right(Empty::new()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;
     response

@@ -1,28 +1,28 @@
-//! What was measured, for people and for programs.
+//! Reports for people and for programs.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
 /// Something that can be held against its targets.
-pub(crate) trait Verdict {
+pub(crate) trait BenchReport {
     /// The targets.
-    fn checks(&self) -> &[Check];
+    fn checks(&self) -> &[TargetCheck];
 
-    /// Whether what was measured is worth nothing, because answers were wrong.
+    /// True if the result is invalid because of wrong responses.
     fn is_broken(&self) -> bool {
         false
     }
 
-    /// Whether a target was missed.
+    /// True if a target was missed.
     fn is_missed(&self) -> bool {
         self.checks().iter().any(|check| !check.ok)
     }
 }
 
-/// One target and how near we came.
+/// One target and its measured value.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct TargetCheck {
     what: String,
     measured: f64,
     target: f64,
@@ -33,32 +33,32 @@ pub(crate) struct Check {
 }
 
 /// Rows of text in columns.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-// === impl Check ===
+// === impl TargetCheck ===
 
-impl Check {
-    /// It should be no more than `target`.
+impl TargetCheck {
+    /// The value should be at most `target`.
     pub(crate) fn at_most(what: impl Into<String>, measured: f64, target: f64, unit: &'static str) -> Self {
         Self { what: what.into(), measured, target, unit, ok: measured <= target, relation: "at most" }
     }
 
-    /// It should be no less than `target`.
+    /// The value should be at least `target`.
     pub(crate) fn at_least(what: impl Into<String>, measured: f64, target: f64, unit: &'static str) -> Self {
         Self { what: what.into(), measured, target, unit, ok: measured >= target, relation: "at least" }
     }
 }
 
-impl Check {
-    /// Whether that is what it is about.
-    pub(crate) fn is_about(&self, what: &str) -> bool {
+impl TargetCheck {
+    /// True if this is the name of the check.
+    pub(crate) fn is_named(&self, what: &str) -> bool {
         self.what.starts_with(what)
     }
 }
 
-impl Display for Check {
+impl Display for TargetCheck {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { what, measured, target, unit, ok, relation } = self;
         let word = if *ok { "pass" } else { "FAIL" };
@@ -67,21 +67,21 @@ impl Display for Check {
     }
 }
 
-// === impl Table ===
+// === impl TextTable ===
 
-impl Table {
+impl TextTable {
     /// A table with those headings.
     pub(crate) fn new(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|&heading| heading.to_owned()).collect()] }
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn add_row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.into());
     }
 }
 
-impl Display for Table {
+impl Display for TextTable {
     /// The first column is words, the others are numbers.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let columns = self.rows.first().map_or(0, Vec::len);
@@ -104,7 +104,7 @@ impl Display for Table {
 }
 
 /// Prints the targets, one on each line.
-pub(crate) fn checks(f: &mut Formatter<'_>, checks: &[Check]) -> fmt::Result {
+pub(crate) fn print_checks(f: &mut Formatter<'_>, checks: &[TargetCheck]) -> fmt::Result {
     checks.iter().try_for_each(|check| writeln!(f, "{check}"))
 }
 
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn numbers_stand_under_each_other() {
-        let mut table = Table::new(&["what", "n"]);
-        table.row(["longer name".to_owned(), "1234".to_owned()]);
+        let mut table = TextTable::new(&["what", "n"]);
+        table.add_row(["longer name".to_owned(), "1234".to_owned()]);
         assert_eq!(table.to_string(), "what            n\nlonger name  1234\n");
     }
 }

@@ -1,10 +1,10 @@
-//! Choosing agents: how much is lost by not knowing them, how soon a change is noticed, and what a choice costs.
+//! Quality of agent selection: regret, recovery after a change, and the cost of a decision.
 //!
 //! The very functions that choose in Rialto are asked here, with agents that succeed at given rates. What another way of
-//! choosing would have lost on the same agents and the same luck stands beside it.
+//! selection would have lost on equal agents and random numbers is beside it.
 
-mod fleet;
 mod plot;
+mod sample_agents;
 mod simulation;
 
 use std::{
@@ -24,91 +24,98 @@ use rialto_route::{
 };
 use serde::Serialize;
 
-use self::simulation::{Course, Run, Way};
+use self::simulation::{Scenario, SimulationRun, Strategy};
 use crate::{
-    report::{self, Check, Table, Verdict},
-    seconds,
-    trouble::{Trouble, during},
+    duration_arg,
+    error::{BenchError, context},
+    report::{self, BenchReport, TargetCheck, TextTable},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How many courses are run with each number of agents, each with another seed; 0 only measures what a choice costs.
+pub(crate) struct RoutingArgs {
+    /// Number of runs per number of agents, each with another seed; 0 measures only the cost of a decision.
     #[arg(long, default_value_t = 5)]
     seeds: u64,
-    /// How long each time is measured.
-    #[arg(long, default_value = "1", value_parser = seconds::parse)]
+    /// Time per measured cost.
+    #[arg(long, default_value = "1", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
-    /// Where to draw what was lost, as an SVG file.
+    /// SVG file for the regret curves.
     #[arg(long)]
     plot: Option<PathBuf>,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
-    times: Times,
-    checks: Vec<Check>,
+pub(crate) struct RoutingReport {
+    rows: Vec<RoutingRow>,
+    times: DecisionTimes,
+    checks: Vec<TargetCheck>,
 }
 
-/// One way of choosing among so many agents.
+/// One strategy with one number of agents.
 #[derive(Serialize)]
-struct Row {
+struct RoutingRow {
     agents: usize,
     way: &'static str,
     dispatches: usize,
-    /// What was lost in all by not asking the best one, in tasks.
+    /// Total regret, in tasks.
     regret: f64,
-    /// What was lost in the second half.
+    /// Regret in the second half.
     late_regret: f64,
-    /// How much more was lost in the second half than in the quarter before it: 1 grows like a logarithm, 2 like a line.
+    /// Ratio of the regret in the second half to that in the quarter before: 1 is logarithmic growth, 2 is linear.
     growth: f64,
-    /// After how many dispatches the best one that is left is asked mostly again when the best turns bad; none is never.
+    /// Number of dispatches until the best remaining agent is selected mostly again after the best fails; none is never.
     recovery: Option<usize>,
 }
 
-/// What a choice costs.
+/// Cost of a decision.
 #[derive(Serialize)]
-struct Times {
+struct DecisionTimes {
     decision_us: f64,
     rebuild_ms: f64,
     match_ms: f64,
     match_words_ms: f64,
 }
 
-/// What takes longer than this is likely to be interrupted.
-const LONG: Duration = Duration::from_millis(5);
+/// Batches that take longer were probably interrupted.
+const MAX_BATCH_TIME: Duration = Duration::from_millis(5);
 
-/// How many agents there are, and how long a course with them is: at least two hundred tasks for each, because nobody is known before that.
+/// Numbers of agents and lengths of a run: at least two hundred tasks per agent, which it takes to learn their rates.
 const SIZES: [(usize, usize); 3] = [(10, 20_000), (100, 20_000), (1_000, 200_000)];
 
 /// Measures.
-pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
+pub(crate) fn run(args: &RoutingArgs) -> Result<RoutingReport, BenchError> {
     let mut rows = Vec::new();
     let mut drawn = Vec::new();
     for (agents, length) in SIZES.into_iter().filter(|_| args.seeds > 0) {
-        for way in Way::ALL {
-            let runs: Vec<Run> =
-                (0..args.seeds).map(|seed| Course { agents, length, seed, turns: false }.run(way)).collect();
-            let turned: Vec<Run> =
-                (0..args.seeds).map(|seed| Course { agents, length, seed, turns: true }.run(way)).collect();
-            rows.push(row(agents, length, way, &runs, &turned));
+        for way in Strategy::ALL {
+            let runs: Vec<SimulationRun> = (0..args.seeds)
+                .map(|seed| Scenario { agents, length, seed, turns: false }.run(way))
+                .collect();
+            let turned: Vec<SimulationRun> =
+                (0..args.seeds).map(|seed| Scenario { agents, length, seed, turns: true }.run(way)).collect();
+            rows.push(strategy_row(agents, length, way, &runs, &turned));
             if agents == 100 {
-                drawn.push((way.name(), middle_of(runs), middle_of(turned)));
+                drawn.push((way.name(), median_run(runs), median_run(turned)));
             }
         }
     }
     if let Some(file) = &args.plot {
-        std::fs::write(file, plot::svg(&drawn)).map_err(during("the plot could not be written"))?;
+        std::fs::write(file, plot::draw_svg(&drawn)).map_err(context("the plot could not be written"))?;
     }
-    let times = times(args.seconds);
-    let checks = checks(&rows, &times);
-    Ok(Report { rows, times, checks })
+    let times = measure_times(args.seconds);
+    let checks = target_checks(&rows, &times);
+    Ok(RoutingReport { rows, times, checks })
 }
 
-fn row(agents: usize, length: usize, way: Way, runs: &[Run], turned: &[Run]) -> Row {
+fn strategy_row(
+    agents: usize,
+    length: usize,
+    way: Strategy,
+    runs: &[SimulationRun],
+    turned: &[SimulationRun],
+) -> RoutingRow {
     let at = |share: f64| {
         let place = (length as f64 * share) as usize;
         runs.iter().map(|run| run.regret_at(place)).sum::<f64>() / runs.len() as f64
@@ -117,7 +124,7 @@ fn row(agents: usize, length: usize, way: Way, runs: &[Run], turned: &[Run]) -> 
     let mut recoveries: Vec<usize> = turned.iter().map(|run| run.recovery.unwrap_or(usize::MAX)).collect();
     recoveries.sort_unstable();
     let recovery = recoveries.get(recoveries.len() / 2).copied().filter(|recovery| *recovery < usize::MAX);
-    Row {
+    RoutingRow {
         agents,
         way: way.name(),
         dispatches: length,
@@ -129,44 +136,49 @@ fn row(agents: usize, length: usize, way: Way, runs: &[Run], turned: &[Run]) -> 
 }
 
 /// The course that lost neither most nor least.
-fn middle_of(mut runs: Vec<Run>) -> Run {
+fn median_run(mut runs: Vec<SimulationRun>) -> SimulationRun {
     runs.sort_by(|a, b| a.total().total_cmp(&b.total()));
     let middle = runs.len() / 2;
     runs.swap_remove(middle)
 }
 
-fn checks(rows: &[Row], times: &Times) -> Vec<Check> {
+fn target_checks(rows: &[RoutingRow], times: &DecisionTimes) -> Vec<TargetCheck> {
     let mut checks = Vec::new();
     for (agents, _) in SIZES {
-        let of = |way: Way| rows.iter().find(|row| row.agents == agents && row.way == way.name());
-        let Some(ours) = of(Way::Rialto) else { continue };
+        let of = |way: Strategy| rows.iter().find(|row| row.agents == agents && row.way == way.name());
+        let Some(ours) = of(Strategy::Rialto) else { continue };
         let recovery = ours.recovery.map_or(f64::INFINITY, |recovery| recovery as f64);
-        checks.push(Check::at_most(format!("{agents} agents: recovery"), recovery, 200.0, "dispatches"));
-        for other in [Way::RoundRobin, Way::LeastLoaded, Way::EpsilonGreedy] {
+        checks.push(TargetCheck::at_most(
+            format!("{agents} agents: recovery"),
+            recovery,
+            200.0,
+            "dispatches",
+        ));
+        for other in [Strategy::RoundRobin, Strategy::LeastLoaded, Strategy::EpsilonGreedy] {
             if let Some(theirs) = of(other) {
                 let what = format!("{agents} agents: lost against {}", other.name());
-                checks.push(Check::at_most(what, ours.regret / theirs.regret.max(1e-9), 1.0, "times"));
+                checks.push(TargetCheck::at_most(what, ours.regret / theirs.regret.max(1e-9), 1.0, "times"));
             }
         }
-        checks.push(Check::at_most(format!("{agents} agents: growth"), ours.growth, 1.5, ""));
+        checks.push(TargetCheck::at_most(format!("{agents} agents: growth"), ours.growth, 1.5, ""));
     }
-    checks.push(Check::at_most("a decision among 100", times.decision_us, 30.0, "µs"));
-    checks.push(Check::at_most("a rebuild with 10,000 agents", times.rebuild_ms, 200.0, "ms"));
-    checks.push(Check::at_most("a match among 10,000 agents", times.match_ms, 1.0, "ms"));
-    checks.push(Check::at_most("a match by words alone", times.match_words_ms, 1.0, "ms"));
+    checks.push(TargetCheck::at_most("a decision among 100", times.decision_us, 30.0, "µs"));
+    checks.push(TargetCheck::at_most("a rebuild with 10,000 agents", times.rebuild_ms, 200.0, "ms"));
+    checks.push(TargetCheck::at_most("a match among 10,000 agents", times.match_ms, 1.0, "ms"));
+    checks.push(TargetCheck::at_most("a match by words alone", times.match_words_ms, 1.0, "ms"));
     checks
 }
 
-fn times(each: Duration) -> Times {
+fn measure_times(each: Duration) -> DecisionTimes {
     let entrants: Vec<ScoringCandidate> = (0..100_u32).map(entrant).collect();
     let rules = ScoringRules::default();
     let mut seed = 0;
-    let decision_us = best(each, || {
+    let decision_us = best_micros(each, || {
         seed += 1;
         scoring::rank(&scoring::score_candidates(black_box(&entrants), &rules, seed)).first().copied()
     });
-    let agents = fleet::agents(10_000, 10);
-    let rebuild = best(each, || SkillIndex::new(1, black_box(agents.clone())).len());
+    let agents = sample_agents::make_agents(10_000, 10);
+    let rebuild = best_micros(each, || SkillIndex::new(1, black_box(agents.clone())).len());
     let index = SkillIndex::new(1, agents);
     let whole = Work {
         work_type: "tag7".to_owned(),
@@ -175,9 +187,9 @@ fn times(each: Duration) -> Times {
         ..Work::default()
     };
     let words = Work { description: whole.description.clone(), ..Work::default() };
-    let match_whole = best(each, || index.find_matches(black_box(&whole), 100).best.len());
-    let match_words = best(each, || index.find_matches(black_box(&words), 100).best.len());
-    Times {
+    let match_whole = best_micros(each, || index.find_matches(black_box(&whole), 100).best.len());
+    let match_words = best_micros(each, || index.find_matches(black_box(&words), 100).best.len());
+    DecisionTimes {
         decision_us,
         rebuild_ms: rebuild / 1e3,
         match_ms: match_whole / 1e3,
@@ -202,38 +214,39 @@ fn entrant(n: u32) -> ScoringCandidate {
 }
 
 /// The microseconds of CPU one run takes when nothing disturbs it.
-fn best<T>(each: Duration, mut run: impl FnMut() -> T) -> f64 {
+fn best_micros<T>(each: Duration, mut run: impl FnMut() -> T) -> f64 {
     let begun = Instant::now();
     let mut best = f64::INFINITY;
     while begun.elapsed() < each || best.is_infinite() {
-        let (once, spent) = (Instant::now(), on_cpu());
+        let (once, spent) = (Instant::now(), thread_cpu_nanos());
         black_box(run());
         let took = once.elapsed();
         // Short runs fit between two disturbances; long ones are held against what this thread has spent.
-        let spent =
-            on_cpu().zip(spent).map(|(after, before)| Duration::from_nanos(after.saturating_sub(before)));
-        let took = spent.filter(|spent| *spent > LONG).unwrap_or(took);
+        let spent = thread_cpu_nanos()
+            .zip(spent)
+            .map(|(after, before)| Duration::from_nanos(after.saturating_sub(before)));
+        let took = spent.filter(|spent| *spent > MAX_BATCH_TIME).unwrap_or(took);
         best = best.min(took.as_secs_f64() * 1e6);
     }
     best
 }
 
-/// The nanoseconds this thread has spent on a CPU, where the system says so.
-fn on_cpu() -> Option<u64> {
+/// CPU time of this thread in nanoseconds, where the system reports it.
+fn thread_cpu_nanos() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-// === impl Report ===
+// === impl RoutingReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for RoutingReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 }
 
-impl Display for Report {
+impl Display for RoutingReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&[
+        let mut table = TextTable::new(&[
             "way of choosing",
             "agents",
             "dispatches",
@@ -243,7 +256,7 @@ impl Display for Report {
             "recovery",
         ]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 row.way.to_owned(),
                 row.agents.to_string(),
                 row.dispatches.to_string(),
@@ -254,12 +267,12 @@ impl Display for Report {
             ]);
         }
         writeln!(f, "{table}")?;
-        let Times { decision_us, rebuild_ms, match_ms, match_words_ms } = &self.times;
+        let DecisionTimes { decision_us, rebuild_ms, match_ms, match_words_ms } = &self.times;
         writeln!(f, "a decision among 100 candidates      {decision_us:.1} µs")?;
         writeln!(f, "an index of 10,000 agents, 10 skills {rebuild_ms:.0} ms")?;
         writeln!(f, "a match there, everything asked      {match_ms:.2} ms")?;
         writeln!(f, "a match there, words alone           {match_words_ms:.2} ms\n")?;
-        report::checks(f, &self.checks)?;
+        report::print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

@@ -1,4 +1,4 @@
-//! What a start costs: from exec of `rialto mcp` to the first `tools/list` answer on stdio.
+//! Cost of a start: from exec of `rialto mcp` to the first `tools/list` response on stdio.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -16,33 +16,33 @@ use tokio::{
 };
 
 use crate::{
-    mcp::{self, Era},
-    program::{self, Program},
-    report::{Check, Table, Verdict, checks, percentile},
-    trouble::{Trouble, during},
+    error::{BenchError, context},
+    mcp_client::{self, McpEra},
+    program::{self, RialtoBinary},
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How many starts of each kind.
+pub(crate) struct StartArgs {
+    /// Number of starts of each kind.
     #[arg(long, default_value_t = 20)]
     runs: usize,
     #[command(flatten)]
-    program: program::Args,
+    program: program::ProgramArgs,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    rows: Vec<Row>,
-    checks: Vec<Check>,
+pub(crate) struct StartReport {
+    rows: Vec<StartRow>,
+    checks: Vec<TargetCheck>,
 }
 
 /// One kind of start.
 #[derive(Serialize)]
-struct Row {
-    era: Era,
+struct StartRow {
+    era: McpEra,
     data: &'static str,
     runs: usize,
     p50_ms: f64,
@@ -50,31 +50,36 @@ struct Row {
 }
 
 /// The two ends of a stdio server.
-struct Pipes {
+struct StdioPipes {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
 }
 
-/// How long one start may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of one start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Measures.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let program = args.program.find()?;
+pub(crate) async fn run(args: &StartArgs) -> Result<StartReport, BenchError> {
+    let program = args.program.locate()?;
     let mut rows = Vec::new();
-    for era in [Era::Legacy, Era::Modern] {
+    for era in [McpEra::Legacy, McpEra::Modern] {
         for is_fresh in [true, false] {
             rows.push(measure(&program, era, is_fresh, args.runs.max(1)).await?);
         }
     }
     let checks = rows.iter().map(|row| {
-        Check::at_most(format!("{:?} start, {} data folder", row.era, row.data), row.p50_ms, 50.0, "ms")
+        TargetCheck::at_most(format!("{:?} start, {} data folder", row.era, row.data), row.p50_ms, 50.0, "ms")
     });
-    Ok(Report { checks: checks.collect(), rows })
+    Ok(StartReport { checks: checks.collect(), rows })
 }
 
-async fn measure(program: &Program, era: Era, is_fresh: bool, runs: usize) -> Result<Row, Trouble> {
-    let folder = || tempfile::tempdir().map_err(during("no folder for the data"));
+async fn measure(
+    program: &RialtoBinary,
+    era: McpEra,
+    is_fresh: bool,
+    runs: usize,
+) -> Result<StartRow, BenchError> {
+    let folder = || tempfile::tempdir().map_err(context("no folder for the data"));
     let mut data = folder()?;
     if !is_fresh {
         start(program, era, data.path()).await?;
@@ -87,7 +92,7 @@ async fn measure(program: &Program, era: Era, is_fresh: bool, runs: usize) -> Re
         times.push(start(program, era, data.path()).await?);
     }
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-    Ok(Row {
+    Ok(StartRow {
         era,
         data: if is_fresh { "fresh" } else { "used" },
         runs,
@@ -96,7 +101,7 @@ async fn measure(program: &Program, era: Era, is_fresh: bool, runs: usize) -> Re
     })
 }
 
-async fn start(program: &Program, era: Era, data: &Path) -> Result<Duration, Trouble> {
+async fn start(program: &RialtoBinary, era: McpEra, data: &Path) -> Result<Duration, BenchError> {
     let begun = Instant::now();
     let mut child = Command::new(program.path())
         .arg("mcp")
@@ -107,12 +112,12 @@ async fn start(program: &Program, era: Era, data: &Path) -> Result<Duration, Tro
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .map_err(during("rialto mcp could not be started"))?;
+        .map_err(context("rialto mcp could not be started"))?;
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(Trouble::new("rialto mcp has no pipes"));
+        return Err(BenchError::new("rialto mcp has no pipes"));
     };
-    let mut pipes = Pipes { input, output: BufReader::new(output).lines() };
-    timeout(PATIENCE, pipes.list(era)).await.map_err(during("rialto mcp does not answer"))??;
+    let mut pipes = StdioPipes { input, output: BufReader::new(output).lines() };
+    timeout(START_TIMEOUT, pipes.list(era)).await.map_err(context("rialto mcp does not answer"))??;
     let took = begun.elapsed();
     drop(pipes);
     // It ends when its input closes; one that does not is killed when it is dropped.
@@ -120,43 +125,43 @@ async fn start(program: &Program, era: Era, data: &Path) -> Result<Duration, Tro
     Ok(took)
 }
 
-// === impl Pipes ===
+// === impl StdioPipes ===
 
-impl Pipes {
-    async fn list(&mut self, era: Era) -> Result<(), Trouble> {
+impl StdioPipes {
+    async fn list(&mut self, era: McpEra) -> Result<(), BenchError> {
         let listed = match era {
-            Era::Modern => {
-                self.say(&request(1, "tools/list", &mcp::with_meta(json!({})))).await?;
-                self.hear(1).await?
+            McpEra::Modern => {
+                self.send_message(&request(1, "tools/list", &mcp_client::with_meta(json!({})))).await?;
+                self.read_result(1).await?
             }
-            Era::Legacy => {
-                self.say(&request(1, "initialize", &mcp::initialize_params())).await?;
-                self.hear(1).await?;
-                self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
-                self.say(&request(2, "tools/list", &json!({}))).await?;
-                self.hear(2).await?
+            McpEra::Legacy => {
+                self.send_message(&request(1, "initialize", &mcp_client::initialize_params())).await?;
+                self.read_result(1).await?;
+                self.send_message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+                self.send_message(&request(2, "tools/list", &json!({}))).await?;
+                self.read_result(2).await?
             }
         };
         match listed.get("tools").and_then(Value::as_array) {
             Some(tools) if !tools.is_empty() => Ok(()),
-            _ => Err(Trouble::new("rialto mcp lists no tools")),
+            _ => Err(BenchError::new("rialto mcp lists no tools")),
         }
     }
 
-    async fn say(&mut self, message: &Value) -> Result<(), Trouble> {
+    async fn send_message(&mut self, message: &Value) -> Result<(), BenchError> {
         let line = format!("{message}\n");
-        self.input.write_all(line.as_bytes()).await.map_err(during("rialto mcp does not listen"))
+        self.input.write_all(line.as_bytes()).await.map_err(context("rialto mcp does not listen"))
     }
 
-    /// The result of request `id`; whatever else is said before it does not matter here.
-    async fn hear(&mut self, id: u64) -> Result<Value, Trouble> {
+    /// Reads the result of request `id`; other messages are skipped.
+    async fn read_result(&mut self, id: u64) -> Result<Value, BenchError> {
         loop {
-            let line = self.output.next_line().await.map_err(during("rialto mcp was lost"))?;
-            let line = line.ok_or_else(|| Trouble::new("rialto mcp ended without an answer"))?;
+            let line = self.output.next_line().await.map_err(context("rialto mcp was lost"))?;
+            let line = line.ok_or_else(|| BenchError::new("rialto mcp ended without an answer"))?;
             let message: Value =
-                serde_json::from_str(&line).map_err(during("rialto mcp does not speak JSON"))?;
+                serde_json::from_str(&line).map_err(context("rialto mcp does not speak JSON"))?;
             if message.get("id").and_then(Value::as_u64) == Some(id) {
-                return mcp::result(message);
+                return mcp_client::result_of(message);
             }
         }
     }
@@ -166,19 +171,19 @@ fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-// === impl Report ===
+// === impl StartReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for StartReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 }
 
-impl Display for Report {
+impl Display for StartReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["era", "data folder", "runs", "p50 ms", "max ms"]);
+        let mut table = TextTable::new(&["era", "data folder", "runs", "p50 ms", "max ms"]);
         for row in &self.rows {
-            table.row([
+            table.add_row([
                 format!("{:?}", row.era).to_lowercase(),
                 row.data.to_owned(),
                 row.runs.to_string(),
@@ -187,7 +192,7 @@ impl Display for Report {
             ]);
         }
         writeln!(f, "{table}")?;
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

@@ -1,8 +1,8 @@
-//! What tasks cost that are acknowledged before they are done, and what it costs to let many listen to one.
+//! Cost of tasks that are acknowledged before they are done, and of many subscribers to one task.
 //!
-//! The first part sends messages that want no waiting, from many connections, to an agent that answers at once, and is over when
-//! the last task is. The second has one task that does not end, lets many listen to it, ends it, and waits until the last of
-//! them has heard so.
+//! The first part sends messages without waiting, from many connections, to an agent that responds at once, and ends with the last
+//! task. The second part starts one task, subscribes many clients to it, ends it, and waits until the last client received the
+//! end.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -19,122 +19,123 @@ use tokio::{
 };
 
 use crate::{
-    agent, bridge,
-    load::{Asker, Connection, Crowd, Template},
-    mcp,
-    process::{self, Process},
-    program::{self, Served},
-    report::{Check, Table, Verdict, checks, percentile},
-    seconds,
-    trouble::{Trouble, during},
+    agent, bridge, duration_arg,
+    error::{BenchError, context},
+    load::{LoadClient, LoadConnection, LoadGroup, RequestTemplate},
+    mcp_client,
+    process::{self, BenchProcess},
+    program::{self, RunningServer},
+    report::{BenchReport, TargetCheck, TextTable, percentile, print_checks},
 };
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// How long tasks are begun.
-    #[arg(long, default_value = "5", value_parser = seconds::parse)]
+pub(crate) struct TasksArgs {
+    /// Time during which tasks are started.
+    #[arg(long, default_value = "5", value_parser = duration_arg::parse_seconds)]
     seconds: Duration,
-    /// How many connections begin tasks at the same time.
+    /// Number of concurrent connections that start tasks.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How many listen to one task.
+    /// Number of subscribers of one task.
     #[arg(long, default_value_t = 1_000)]
     subscribers: usize,
     #[command(flatten)]
-    program: program::Args,
+    program: program::ProgramArgs,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Serialize)]
-pub(crate) struct Report {
-    tasks: Tasks,
-    subscribers: Subscribers,
-    checks: Vec<Check>,
+pub(crate) struct TasksReport {
+    tasks: TaskLoadResults,
+    subscribers: SubscriberLoadResults,
+    checks: Vec<TargetCheck>,
 }
 
 /// Tasks that are acknowledged before they are done.
 #[derive(Serialize)]
-struct Tasks {
+struct TaskLoadResults {
     connections: usize,
-    /// How many were acknowledged, and are completed now.
+    /// Number of acknowledged tasks that completed.
     tasks: u64,
-    /// How many were not acknowledged, and how many ended otherwise.
+    /// Number of tasks without acknowledgement, and with another end.
     errors: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_example: Option<String>,
     /// From the first message to the end of the last task.
     per_second: f64,
-    /// How long the last task took behind the last acknowledgement.
+    /// Time from the last acknowledgement to the end of the last task.
     behind_ms: f64,
     acknowledged_p50_ms: f64,
     acknowledged_p99_ms: f64,
     cpu_us_per_task: f64,
     #[serde(flatten)]
-    memory: process::Memory,
+    memory: process::ProcessMemory,
 }
 
-/// Those who listen to one task.
+/// Subscribers of one task.
 #[derive(Serialize)]
-struct Subscribers {
+struct SubscriberLoadResults {
     subscribers: usize,
     kb_each: f64,
-    /// From the moment the agent was told to answer until so many had heard the end.
+    /// Time from the release of the response until all subscribers received the end.
     heard_p50_ms: f64,
     heard_all_ms: f64,
     cpu_us_each: f64,
     #[serde(flatten)]
-    memory: process::Memory,
+    memory: process::ProcessMemory,
 }
 
-/// How long tasks may take to end, and subscribers to hear it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for tasks to end, and for subscribers to receive it.
+const TASK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often to look whether all tasks are over.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which open tasks are counted.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a process is given to come to rest before its memory is looked at.
-const REST: Duration = Duration::from_millis(500);
+/// Time for background work to finish before memory is read.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
 
-/// Stands in every acknowledgement.
+/// Marker of every acknowledgement.
 const ACKNOWLEDGED: &str = r#""task""#;
 
-/// Stands in the last event of a stream.
-const OVER: &str = "TASK_STATE_COMPLETED";
+/// Marker of the last event of a stream.
+const COMPLETED_STATE: &str = "TASK_STATE_COMPLETED";
 
 /// Measures both.
-pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let tasks = many_tasks(args).await?;
-    let subscribers = many_subscribers(args).await?;
+pub(crate) async fn run(args: &TasksArgs) -> Result<TasksReport, BenchError> {
+    let tasks = measure_tasks(args).await?;
+    let subscribers = measure_subscribers(args).await?;
     let checks = vec![
-        Check::at_most(
+        TargetCheck::at_most(
             "time until all subscribers have heard the end",
             subscribers.heard_all_ms,
             1_000.0,
             "ms",
         ),
-        Check::at_most("memory per subscriber", subscribers.kb_each, 64.0, "KB"),
+        TargetCheck::at_most("memory per subscriber", subscribers.kb_each, 64.0, "KB"),
     ];
-    Ok(Report { tasks, subscribers, checks })
+    Ok(TasksReport { tasks, subscribers, checks })
 }
 
-async fn many_tasks(args: &Args) -> Result<Tasks, Trouble> {
-    let agent = Process::again(&["agent"], None).await?;
+async fn measure_tasks(args: &TasksArgs) -> Result<TaskLoadResults, BenchError> {
+    let agent = BenchProcess::spawn_self(&["agent"], None).await?;
     let (served, _data) = bridge::serve(&args.program, &agent.said).await?;
     let mut askers = Vec::new();
     for _ in 0..args.connections {
-        let connection = Connection::open(served.address).await?;
-        askers.push(Asker::new(connection, bridge::relay(served.address, true)).expecting(ACKNOWLEDGED));
+        let connection = LoadConnection::open(served.address).await?;
+        askers.push(
+            LoadClient::new(connection, bridge::relay_template(served.address, true)).with_mark(ACKNOWLEDGED),
+        );
     }
-    let (before, begun) = (process::cpu(served.pid)?, Instant::now());
-    let mut seen = Crowd::new(askers).ask(args.seconds).await?;
+    let (before, begun) = (process::cpu_time(served.pid)?, Instant::now());
+    let mut seen = LoadGroup::new(askers).run_until(args.seconds).await?;
     let acknowledged = begun.elapsed();
-    all_over(&served).await?;
+    wait_until_finished(&served).await?;
     let elapsed = begun.elapsed();
-    sleep(REST).await;
-    let cpu = process::cpu(served.pid)?.saturating_sub(before);
-    let (tasks, begun) = (count(&served, Some(OVER)).await?, seen.micros.len() as u64);
-    Ok(Tasks {
+    sleep(SETTLE_TIME).await;
+    let cpu = process::cpu_time(served.pid)?.saturating_sub(before);
+    let (tasks, begun) = (count_tasks(&served, Some(COMPLETED_STATE)).await?, seen.micros.len() as u64);
+    Ok(TaskLoadResults {
         connections: args.connections,
         tasks,
         errors: seen.errors + begun.abs_diff(tasks),
@@ -144,72 +145,73 @@ async fn many_tasks(args: &Args) -> Result<Tasks, Trouble> {
         acknowledged_p50_ms: f64::from(percentile(&mut seen.micros, 0.5)) / 1000.0,
         acknowledged_p99_ms: f64::from(percentile(&mut seen.micros, 0.99)) / 1000.0,
         cpu_us_per_task: cpu.as_secs_f64() * 1e6 / tasks.max(1) as f64,
-        memory: process::memory(served.pid)?,
+        memory: process::memory_of(served.pid)?,
     })
 }
 
 /// Waits until no task is open.
-async fn all_over(served: &Served) -> Result<(), Trouble> {
+async fn wait_until_finished(served: &RunningServer) -> Result<(), BenchError> {
     let waited = async {
         for state in ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"] {
-            while count(served, Some(state)).await? > 0 {
-                sleep(LOOK).await;
+            while count_tasks(served, Some(state)).await? > 0 {
+                sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
     };
-    timeout(PATIENCE, waited).await.map_err(during("tasks do not end"))?
+    timeout(TASK_TIMEOUT, waited).await.map_err(context("tasks do not end"))?
 }
 
-/// How many tasks there are, in that state.
-async fn count(served: &Served, state: Option<&str>) -> Result<u64, Trouble> {
+/// Number of tasks in a state.
+async fn count_tasks(served: &RunningServer, state: Option<&str>) -> Result<u64, BenchError> {
     let mut params = json!({"pageSize": 1});
     if let Some(state) = state {
         params["status"] = json!(state);
     }
-    let list = ask(served, "ListTasks", &params).await?;
-    list["totalSize"].as_u64().ok_or_else(|| Trouble::new(format!("a list without its size: {list}")))
+    let list = call_method(served, "ListTasks", &params).await?;
+    list["totalSize"].as_u64().ok_or_else(|| BenchError::new(format!("a list without its size: {list}")))
 }
 
-async fn ask(served: &Served, method: &str, params: &Value) -> Result<Value, Trouble> {
-    let mut connection = Connection::open(served.address).await?;
-    let request = Template::new("/a2a", served.address, method, params).request(1);
+async fn call_method(served: &RunningServer, method: &str, params: &Value) -> Result<Value, BenchError> {
+    let mut connection = LoadConnection::open(served.address).await?;
+    let request = RequestTemplate::new("/a2a", served.address, method, params).request(1);
     let (head, body) = connection.send(request).await?;
-    mcp::answer(&head, &body)
+    mcp_client::parse_response(&head, &body)
 }
 
-async fn many_subscribers(args: &Args) -> Result<Subscribers, Trouble> {
-    let agent = Process::again(&["agent", "--holding"], None).await?;
+async fn measure_subscribers(args: &TasksArgs) -> Result<SubscriberLoadResults, BenchError> {
+    let agent = BenchProcess::spawn_self(&["agent", "--holding"], None).await?;
     let (served, _data) = bridge::serve(&args.program, &agent.said).await?;
-    let mut first = Connection::open(served.address).await?;
-    let (head, body) = first.send(bridge::relay(served.address, true).request(1)).await?;
-    let id = mcp::answer(&head, &body)?["task"]["id"].clone();
-    sleep(REST).await;
-    let before = process::memory(served.pid)?;
+    let mut first = LoadConnection::open(served.address).await?;
+    let (head, body) = first.send(bridge::relay_template(served.address, true).request(1)).await?;
+    let id = mcp_client::parse_response(&head, &body)?["task"]["id"].clone();
+    sleep(SETTLE_TIME).await;
+    let before = process::memory_of(served.pid)?;
     let mut streams = Vec::new();
     for _ in 0..args.subscribers {
-        let mut connection = Connection::open(served.address).await?;
-        let request = Template::new("/a2a", served.address, "SubscribeToTask", &json!({"id": id}));
+        let mut connection = LoadConnection::open(served.address).await?;
+        let request = RequestTemplate::new("/a2a", served.address, "SubscribeToTask", &json!({"id": id}));
         let stream = connection.open_stream(request.request(1)).await?;
         streams.push((connection, stream));
     }
-    sleep(REST).await;
-    let (memory, cpu) = (process::memory(served.pid)?, process::cpu(served.pid)?);
-    let mut listening: JoinSet<Result<Instant, Trouble>> = streams.into_iter().map(listen).collect();
-    let agent_address = agent.said.parse().map_err(during("a child process gave no address"))?;
+    sleep(SETTLE_TIME).await;
+    let (memory, cpu) = (process::memory_of(served.pid)?, process::cpu_time(served.pid)?);
+    let mut listening: JoinSet<Result<Instant, BenchError>> = streams.into_iter().map(wait_for_end).collect();
+    let agent_address = agent.said.parse().map_err(context("a child process gave no address"))?;
     let finished = Instant::now();
-    program::get(agent_address, agent::FINISH).await?;
+    program::get_page(agent_address, agent::FINISH).await?;
     let mut heard = Vec::new();
-    while let Some(done) =
-        timeout(PATIENCE, listening.join_next()).await.map_err(during("a subscriber never heard the end"))?
+    while let Some(done) = timeout(TASK_TIMEOUT, listening.join_next())
+        .await
+        .map_err(context("a subscriber never heard the end"))?
     {
-        let at = done.map_err(during("a subscriber was lost"))??;
+        let at = done.map_err(context("a subscriber was lost"))??;
         heard.push(u64::try_from(at.duration_since(finished).as_micros()).unwrap_or(u64::MAX));
     }
-    sleep(REST).await;
-    let cpu = process::cpu(served.pid)?.saturating_sub(cpu);
+    sleep(SETTLE_TIME).await;
+    let cpu = process::cpu_time(served.pid)?.saturating_sub(cpu);
     let each = args.subscribers.max(1) as f64;
-    Ok(Subscribers {
+    Ok(SubscriberLoadResults {
         subscribers: heard.len(),
         kb_each: (memory.rss_mb - before.rss_mb) * 1024.0 / each,
         heard_p50_ms: percentile(&mut heard, 0.5) as f64 / 1e3,
@@ -219,26 +221,26 @@ async fn many_subscribers(args: &Args) -> Result<Subscribers, Trouble> {
     })
 }
 
-/// Listens until the stream ends, and answers when that was. The end must have been told.
-async fn listen((connection, mut stream): (Connection, Incoming)) -> Result<Instant, Trouble> {
+/// Reads the stream to its end and returns that time. The end must have been received.
+async fn wait_for_end((connection, mut stream): (LoadConnection, Incoming)) -> Result<Instant, BenchError> {
     let mut last = String::new();
     while let Some(frame) = stream.frame().await {
-        let frame = frame.map_err(during("a stream broke off"))?;
+        let frame = frame.map_err(context("a stream broke off"))?;
         if let Some(data) = frame.data_ref() {
             last = String::from_utf8_lossy(data).into_owned();
         }
     }
     drop(connection);
-    if last.contains(OVER) {
+    if last.contains(COMPLETED_STATE) {
         return Ok(Instant::now());
     }
-    Err(Trouble::new(format!("a stream ended with something else: {last}")))
+    Err(BenchError::new(format!("a stream ended with something else: {last}")))
 }
 
-// === impl Report ===
+// === impl TasksReport ===
 
-impl Verdict for Report {
-    fn checks(&self) -> &[Check] {
+impl BenchReport for TasksReport {
+    fn checks(&self) -> &[TargetCheck] {
         &self.checks
     }
 
@@ -247,10 +249,10 @@ impl Verdict for Report {
     }
 }
 
-impl Display for Report {
+impl Display for TasksReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Tasks { connections, tasks, errors, per_second, behind_ms, memory, .. } = &self.tasks;
-        let mut table = Table::new(&[
+        let TaskLoadResults { connections, tasks, errors, per_second, behind_ms, memory, .. } = &self.tasks;
+        let mut table = TextTable::new(&[
             "durable tasks",
             "tasks/s",
             "acknowledged p50 ms",
@@ -260,7 +262,7 @@ impl Display for Report {
             "RSS MB",
             "errors",
         ]);
-        table.row([
+        table.add_row([
             format!("{tasks} from {connections} connections"),
             format!("{per_second:.0}"),
             format!("{:.3}", self.tasks.acknowledged_p50_ms),
@@ -271,11 +273,17 @@ impl Display for Report {
             errors.to_string(),
         ]);
         writeln!(f, "{table}")?;
-        let Subscribers { subscribers, kb_each, heard_p50_ms, heard_all_ms, cpu_us_each, memory } =
+        let SubscriberLoadResults { subscribers, kb_each, heard_p50_ms, heard_all_ms, cpu_us_each, memory } =
             &self.subscribers;
-        let mut table =
-            Table::new(&["subscribers", "KB each", "half heard ms", "all heard ms", "CPU µs each", "RSS MB"]);
-        table.row([
+        let mut table = TextTable::new(&[
+            "subscribers",
+            "KB each",
+            "half heard ms",
+            "all heard ms",
+            "CPU µs each",
+            "RSS MB",
+        ]);
+        table.add_row([
             subscribers.to_string(),
             format!("{kb_each:.1}"),
             format!("{heard_p50_ms:.1}"),
@@ -287,7 +295,7 @@ impl Display for Report {
         if let Some(example) = &self.tasks.error_example {
             writeln!(f, "a wrong answer: {example}")?;
         }
-        checks(f, &self.checks)?;
+        print_checks(f, &self.checks)?;
         write!(f, "\n{FOOTER}")
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
-use rialto_flow::run::Runner;
+use rialto_flow::run::WorkflowRunner;
 use rialto_hooks::audit_feed::AuditFeed;
 use rialto_model::{
     agent::Agent,
@@ -35,7 +35,7 @@ pub struct ConsoleDeps {
     /// Store.
     pub store: Arc<dyn Store>,
     /// Workflow runner.
-    pub flows: Runner,
+    pub flows: WorkflowRunner,
     /// Operations of the program.
     pub host: Arc<dyn ConsoleHost>,
     /// Public address of the server.
@@ -110,7 +110,7 @@ impl Console {
         &self.0.deps.engine
     }
 
-    pub(crate) fn workflows(&self) -> &Runner {
+    pub(crate) fn workflows(&self) -> &WorkflowRunner {
         &self.0.deps.flows
     }
 

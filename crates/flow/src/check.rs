@@ -1,23 +1,23 @@
-//! Drafts of nodes, tied together and looked over as a whole.
+//! Dependencies between the nodes of a workflow, and checks of the whole graph.
 //!
-//! A node needs those it names, those it looks at, the condition that it is a branch of, and those it comes after. Of circles the
-//! reference is to blame, if there is one: whoever looks at what comes later has mistaken the order, not the plan.
+//! A node depends on nodes it names, nodes it refers to, the condition whose branch it is, and the steps before it. For a cycle
+//! the reference is reported, if there is one: a reference to a later node is a mistaken order, not a mistaken plan.
 
-mod circle;
-mod never;
-mod skips;
+mod cycles;
+mod skip_groups;
+mod unreachable;
 
 use std::collections::BTreeMap;
 
-use self::circle::{Edge, Tie};
+use self::cycles::{DependencyEdge, DependencyKind};
 use crate::{
-    definition::{Node, NodeId, Place},
-    problem::{Code, Problems},
+    definition::{NodeId, SourcePosition, WorkflowNode},
+    problem::{DefinitionProblems, ProblemCode},
     read::{
-        Draft, MOST_NODES,
-        notes::{Seen, did_you_mean},
+        MAX_NODES, NodeDraft,
+        diagnostics::{NodeReference, did_you_mean},
     },
-    template::Template,
+    template::JsonTemplate,
 };
 
 /// S0 refers to a node of this name that it never shows: the agent that a run is given.
@@ -25,54 +25,58 @@ const AGENT_REF: &str = "agent-ref";
 const AGENT: &str = "{{ $trigger.agentCardId ?? $trigger.agent }}";
 
 /// The drafts by their ids, and the ties between them.
-struct Web<'a> {
-    drafts: &'a [Draft],
+struct DraftGraph<'a> {
+    drafts: &'a [NodeDraft],
     numbers: BTreeMap<NodeId, usize>,
-    edges: Vec<Edge>,
+    edges: Vec<DependencyEdge>,
 }
 
-/// Makes nodes of drafts, and tells what is wrong with them together. `looked_at` is what the workflow's output refers to.
-pub(crate) fn link(mut drafts: Vec<Draft>, looked_at: &[Seen], problems: &mut Problems) -> Vec<Node> {
-    if drafts.len() > MOST_NODES {
+/// Makes nodes of drafts and reports problems between them. `output_references` are the references in the workflow's output.
+pub(crate) fn link_nodes(
+    mut drafts: Vec<NodeDraft>,
+    output_references: &[NodeReference],
+    problems: &mut DefinitionProblems,
+) -> Vec<WorkflowNode> {
+    if drafts.len() > MAX_NODES {
         let place = drafts.first().map(|draft| draft.place).unwrap_or_default();
-        problems.add(place, Code::BadValue, format!("a workflow has at most {MOST_NODES} nodes"));
+        problems.add(place, ProblemCode::BadValue, format!("a workflow has at most {MAX_NODES} nodes"));
         return Vec::new();
     }
-    add_agent_ref(&mut drafts, looked_at);
-    let mut web = Web { drafts: &drafts, numbers: BTreeMap::new(), edges: Vec::new() };
-    web.number(problems);
-    web.tie(problems);
-    for seen in looked_at.iter().filter(|seen| !web.numbers.contains_key(&seen.node)) {
-        web.no_such(seen, problems);
+    add_agent_ref(&mut drafts, output_references);
+    let mut graph = DraftGraph { drafts: &drafts, numbers: BTreeMap::new(), edges: Vec::new() };
+    graph.number_nodes(problems);
+    graph.connect(problems);
+    for seen in output_references.iter().filter(|seen| !graph.numbers.contains_key(&seen.node)) {
+        graph.report_unknown_node(seen, problems);
     }
-    circle::break_all(&drafts, &mut web.edges, problems);
-    never::tell(&drafts, &web.numbers, &web.edges, problems);
-    let edges = web.edges;
-    nodes(drafts, &edges)
+    cycles::break_cycles(&drafts, &mut graph.edges, problems);
+    unreachable::report_unreachable(&drafts, &graph.numbers, &graph.edges, problems);
+    let edges = graph.edges;
+    build_nodes(drafts, &edges)
 }
 
-/// The agent that a run is given, for those who look at it.
-fn add_agent_ref(drafts: &mut Vec<Draft>, looked_at: &[Seen]) {
+/// Adds the agent of a run as a node, for nodes that refer to it.
+fn add_agent_ref(drafts: &mut Vec<NodeDraft>, output_references: &[NodeReference]) {
     let is_there = drafts.iter().any(|draft| draft.id.as_str() == AGENT_REF);
-    let seen = drafts.iter().flat_map(|draft| &draft.seen).chain(looked_at);
+    let seen = drafts.iter().flat_map(|draft| &draft.seen).chain(output_references);
     let Some(place) = seen.filter(|seen| seen.node.as_str() == AGENT_REF).map(|seen| seen.place).min() else {
         return;
     };
-    let Some(agent) = Template::parse(AGENT).ok().filter(|_| !is_there) else { return };
-    let draft = Draft {
+    let Some(agent) = JsonTemplate::parse(AGENT).ok().filter(|_| !is_there) else { return };
+    let draft = NodeDraft {
         id: NodeId::from(AGENT_REF),
         place,
-        does: Some(crate::definition::Does::AgentRef { agent }),
+        action: Some(crate::definition::NodeAction::AgentRef { agent }),
         depends_on: None,
         after: Vec::new(),
         branches: Vec::new(),
         seen: Vec::new(),
-        common: crate::read::Common::default(),
+        common: crate::read::CommonFields::default(),
     };
     drafts.insert(0, draft);
 }
 
-fn nodes(drafts: Vec<Draft>, edges: &[Edge]) -> Vec<Node> {
+fn build_nodes(drafts: Vec<NodeDraft>, edges: &[DependencyEdge]) -> Vec<WorkflowNode> {
     let ids: Vec<NodeId> = drafts.iter().map(|draft| draft.id.clone()).collect();
     let mut needs: Vec<Vec<NodeId>> = vec![Vec::new(); ids.len()];
     for edge in edges {
@@ -81,12 +85,12 @@ fn nodes(drafts: Vec<Draft>, edges: &[Edge]) -> Vec<Node> {
         }
     }
     let made = drafts.into_iter().zip(needs).filter_map(|(draft, needs)| {
-        let skipped_with = skips::with(&draft);
-        let crate::read::Common { when, retry, timeout, goes_on_after_failure } = draft.common;
-        Some(Node {
+        let skipped_with = skip_groups::skip_groups(&draft);
+        let crate::read::CommonFields { when, retry, timeout, goes_on_after_failure } = draft.common;
+        Some(WorkflowNode {
             id: draft.id,
             needs,
-            does: draft.does?,
+            action: draft.action?,
             when,
             retry,
             timeout,
@@ -98,80 +102,101 @@ fn nodes(drafts: Vec<Draft>, edges: &[Edge]) -> Vec<Node> {
     made.collect()
 }
 
-// === impl Web ===
+// === impl DraftGraph ===
 
-impl Web<'_> {
-    fn number(&mut self, problems: &mut Problems) {
+impl DraftGraph<'_> {
+    fn number_nodes(&mut self, problems: &mut DefinitionProblems) {
         for (number, draft) in self.drafts.iter().enumerate() {
             match self.numbers.get(&draft.id).and_then(|first| self.drafts.get(*first)) {
                 None => drop(self.numbers.insert(draft.id.clone(), number)),
                 Some(first) => {
                     let message = format!("another node is called \"{}\" too, at {}", draft.id, first.place);
-                    problems.add(draft.place, Code::DuplicateId, message);
+                    problems.add(draft.place, ProblemCode::DuplicateId, message);
                 }
             }
         }
     }
 
-    fn tie(&mut self, problems: &mut Problems) {
+    fn connect(&mut self, problems: &mut DefinitionProblems) {
         let mut branch_of: BTreeMap<&NodeId, &NodeId> = BTreeMap::new();
         for (number, draft) in self.drafts.iter().enumerate() {
             for (id, place) in draft.depends_on.iter().flatten() {
-                if let Some(needs) = self.find(id, *place, problems) {
-                    self.edges.push(Edge { node: number, needs, place: *place, tie: Tie::Named });
+                if let Some(needs) = self.find_node(id, *place, problems) {
+                    self.edges.push(DependencyEdge {
+                        node: number,
+                        needs,
+                        place: *place,
+                        dependency: DependencyKind::Named,
+                    });
                 }
             }
             for id in &draft.after {
                 if let Some(needs) = self.numbers.get(id).copied() {
-                    self.edges.push(Edge { node: number, needs, place: draft.place, tie: Tie::After });
+                    self.edges.push(DependencyEdge {
+                        node: number,
+                        needs,
+                        place: draft.place,
+                        dependency: DependencyKind::After,
+                    });
                 }
             }
             for (id, place) in &draft.branches {
                 if let Some(first) = branch_of.insert(id, &draft.id) {
                     let message =
                         format!("\"{id}\" is a branch of \"{first}\" already; a node is a branch once");
-                    problems.add(*place, Code::BadValue, message);
-                } else if let Some(node) = self.find(id, *place, problems) {
-                    self.edges.push(Edge { node, needs: number, place: *place, tie: Tie::Branch });
+                    problems.add(*place, ProblemCode::BadValue, message);
+                } else if let Some(node) = self.find_node(id, *place, problems) {
+                    self.edges.push(DependencyEdge {
+                        node,
+                        needs: number,
+                        place: *place,
+                        dependency: DependencyKind::Branch,
+                    });
                 }
             }
             for seen in &draft.seen {
-                self.look(number, seen, problems);
+                self.add_reference(number, seen, problems);
             }
         }
     }
 
-    fn look(&mut self, number: usize, seen: &Seen, problems: &mut Problems) {
+    fn add_reference(&mut self, number: usize, seen: &NodeReference, problems: &mut DefinitionProblems) {
         match self.numbers.get(&seen.node).copied() {
-            None => self.no_such(seen, problems),
+            None => self.report_unknown_node(seen, problems),
             Some(needs) if needs == number => {
                 let message =
-                    format!("\"{}\" looks at itself; it can look only at what is done before", seen.node);
-                problems.add(seen.place, Code::BadReference, message);
+                    format!("\"{}\" refers to itself; it can refer only to earlier nodes", seen.node);
+                problems.add(seen.place, ProblemCode::BadReference, message);
             }
             Some(needs) => {
-                let tie = Tie::Looks(seen.text.clone());
-                self.edges.push(Edge { node: number, needs, place: seen.place, tie });
+                let dependency = DependencyKind::Looks(seen.text.clone());
+                self.edges.push(DependencyEdge { node: number, needs, place: seen.place, dependency });
             }
         }
     }
 
-    fn find(&self, id: &NodeId, place: Place, problems: &mut Problems) -> Option<usize> {
+    fn find_node(
+        &self,
+        id: &NodeId,
+        place: SourcePosition,
+        problems: &mut DefinitionProblems,
+    ) -> Option<usize> {
         let found = self.numbers.get(id).copied();
         if found.is_none() {
-            let hint = self.nearest(id, problems);
-            problems.add(place, Code::UnknownNode, format!("there is no node \"{id}\"{hint}"));
+            let hint = self.suggest_node(id, problems);
+            problems.add(place, ProblemCode::UnknownNode, format!("there is no node \"{id}\"{hint}"));
         }
         found
     }
 
-    fn no_such(&self, seen: &Seen, problems: &mut Problems) {
-        let hint = self.nearest(&seen.node, problems);
-        let message = format!("{} leads nowhere: there is no node \"{}\"{hint}", seen.text, seen.node);
-        problems.add(seen.place, Code::BadReference, message);
+    fn report_unknown_node(&self, seen: &NodeReference, problems: &mut DefinitionProblems) {
+        let hint = self.suggest_node(&seen.node, problems);
+        let message =
+            format!("{} refers to an unknown node: there is no node \"{}\"{hint}", seen.text, seen.node);
+        problems.add(seen.place, ProblemCode::BadReference, message);
     }
 
-    fn nearest(&self, id: &NodeId, problems: &Problems) -> String {
+    fn suggest_node(&self, id: &NodeId, problems: &DefinitionProblems) -> String {
         if problems.is_full() {
             return String::new();
         }

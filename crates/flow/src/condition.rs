@@ -1,42 +1,42 @@
 //! Questions with two answers: `{{ nodes.review.output.score }} >= 0.8 and {{ $input.kind }} in ["bug", "crash"]`.
 //!
 //! Every question has an answer. What is not there counts as null, what cannot be compared is neither equal nor in order, and nothing
-//! fails: whether something is there is itself a question (`exists`).
+//! fails: `exists` tests that a value is present.
 
 mod compare;
 mod parse;
 
 use rialto_model::json::Json;
 
-use crate::reference::{Expression, Lookup, Reference, SyntaxError};
+use crate::reference::{ReferenceExpression, RootLookup, SyntaxError, ValueReference};
 
 /// A question about what is known while a workflow runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     text: String,
-    test: Test,
+    test: ConditionTest,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
-    /// Whether it is `true` itself.
-    Is(Operand),
-    Exists(Expression),
-    Compare(Operand, Comparison, Operand),
-    Not(Box<Test>),
-    All(Vec<Test>),
-    Any(Vec<Test>),
+enum ConditionTest {
+    /// True if the value is `true`.
+    Is(ConditionOperand),
+    Exists(ReferenceExpression),
+    Compare(ConditionOperand, ComparisonOperator, ConditionOperand),
+    Not(Box<ConditionTest>),
+    All(Vec<ConditionTest>),
+    Any(Vec<ConditionTest>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Operand {
-    Found(Expression),
+enum ConditionOperand {
+    Found(ReferenceExpression),
     Fixed(Json),
-    List(Vec<Operand>),
+    List(Vec<ConditionOperand>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum ComparisonOperator {
     Equal,
     Unequal,
     Less,
@@ -51,50 +51,50 @@ enum Comparison {
 impl Condition {
     /// Reads a question.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        parse::test(text).map(|test| Self { text: text.trim().to_owned(), test })
+        parse::parse_test(text).map(|test| Self { text: text.trim().to_owned(), test })
     }
 
-    /// One that always has the same answer.
-    pub fn always(answer: bool) -> Self {
+    /// Condition with a constant answer.
+    pub fn constant(answer: bool) -> Self {
         let answer = Json::of(&answer);
-        Self { text: answer.get().to_owned(), test: Test::Is(Operand::Fixed(answer)) }
+        Self { text: answer.get().to_owned(), test: ConditionTest::Is(ConditionOperand::Fixed(answer)) }
     }
 
-    /// Whether it holds.
-    pub fn holds(&self, lookup: &Lookup<'_>) -> bool {
-        self.test.holds(lookup)
+    /// Evaluates the condition.
+    pub fn is_true(&self, lookup: &RootLookup<'_>) -> bool {
+        self.test.is_true(lookup)
     }
 
-    /// How it was written.
+    /// Source text of the condition.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it looks at.
-    pub fn references(&self) -> Vec<&Reference> {
+    /// References in the condition.
+    pub fn references(&self) -> Vec<&ValueReference> {
         let mut found = Vec::new();
         self.test.collect(&mut found);
         found
     }
 }
 
-// === impl Test ===
+// === impl ConditionTest ===
 
-impl Test {
-    fn holds(&self, lookup: &Lookup<'_>) -> bool {
+impl ConditionTest {
+    fn is_true(&self, lookup: &RootLookup<'_>) -> bool {
         match self {
             Self::Is(operand) => operand.value(lookup).get() == "true",
-            Self::Exists(expression) => expression.find(lookup).is_ok_and(|found| !found.is_null()),
+            Self::Exists(expression) => expression.resolve(lookup).is_ok_and(|found| !found.is_null()),
             Self::Compare(left, comparison, right) => {
-                compare::holds(left.value(lookup).raw(), *comparison, right.value(lookup).raw())
+                compare::compare_values(left.value(lookup).raw(), *comparison, right.value(lookup).raw())
             }
-            Self::Not(test) => !test.holds(lookup),
-            Self::All(tests) => tests.iter().all(|test| test.holds(lookup)),
-            Self::Any(tests) => tests.iter().any(|test| test.holds(lookup)),
+            Self::Not(test) => !test.is_true(lookup),
+            Self::All(tests) => tests.iter().all(|test| test.is_true(lookup)),
+            Self::Any(tests) => tests.iter().any(|test| test.is_true(lookup)),
         }
     }
 
-    fn collect<'a>(&'a self, found: &mut Vec<&'a Reference>) {
+    fn collect<'a>(&'a self, found: &mut Vec<&'a ValueReference>) {
         match self {
             Self::Is(operand) => operand.collect(found),
             Self::Exists(expression) => found.extend(expression.references()),
@@ -108,18 +108,18 @@ impl Test {
     }
 }
 
-// === impl Operand ===
+// === impl ConditionOperand ===
 
-impl Operand {
-    fn value(&self, lookup: &Lookup<'_>) -> Json {
+impl ConditionOperand {
+    fn value(&self, lookup: &RootLookup<'_>) -> Json {
         match self {
-            Self::Found(expression) => expression.find(lookup).unwrap_or_else(|_| Json::null()),
+            Self::Found(expression) => expression.resolve(lookup).unwrap_or_else(|_| Json::null()),
             Self::Fixed(value) => value.clone(),
             Self::List(items) => Json::of(&items.iter().map(|item| item.value(lookup)).collect::<Vec<_>>()),
         }
     }
 
-    fn collect<'a>(&'a self, found: &mut Vec<&'a Reference>) {
+    fn collect<'a>(&'a self, found: &mut Vec<&'a ValueReference>) {
         match self {
             Self::Found(expression) => found.extend(expression.references()),
             Self::Fixed(_) => {}

@@ -1,6 +1,6 @@
-//! What a workflow is, whichever way it was written.
+//! Types of a parsed workflow, independent of its notation.
 //!
-//! These are the words that the reader ends with and the runner begins with. A [`Workflow`] that came out of the reader is sound:
+//! The reader produces these types and the runner executes them. A [`Workflow`] from the reader is sound:
 //! ids are unique, what a node needs is there and comes before it, and nothing waits for itself.
 
 use std::{borrow::Borrow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -8,51 +8,51 @@ use std::{borrow::Borrow, collections::BTreeSet, fmt, sync::Arc, time::Duration}
 use rialto_model::json::Json;
 use serde::{Serialize, Serializer};
 
-use crate::{condition::Condition, schedule::Schedule, template::Template};
+use crate::{condition::Condition, schedule::CronSchedule, template::JsonTemplate};
 
-/// Nodes that run at once when nothing else is said.
-pub const PARALLEL: usize = 8;
+/// Default number of nodes that run at once.
+pub const DEFAULT_PARALLEL_NODES: usize = 8;
 
 /// A graph of nodes with a name.
 #[derive(Clone, Debug)]
 pub struct Workflow {
-    /// What it is called, in its org.
+    /// Name, unique in its org.
     pub name: String,
-    /// What it is good for, as its skill says it.
+    /// Description, also of its skill.
     pub description: String,
-    /// Whether it may be run.
-    pub status: Status,
-    /// Which way it was written.
-    pub kind: Kind,
+    /// Status: draft, active or archived.
+    pub status: WorkflowStatus,
+    /// Notation: workflow or pipeline.
+    pub kind: WorkflowKind,
     /// The JSON Schema of what a run is given.
     pub input_schema: Option<Json>,
-    /// What a run answers with. Without it: what the [ends](Self::ends) have made.
-    pub output: Option<Template>,
-    /// What begins a run, besides somebody who asks for one.
-    pub triggers: Vec<Trigger>,
-    /// How much a run may take.
-    pub limits: Limits,
+    /// Output of a run. Default: the outputs of the [ends](Self::ends).
+    pub output: Option<JsonTemplate>,
+    /// Triggers that start runs, beside calls.
+    pub triggers: Vec<WorkflowTrigger>,
+    /// Limits of a run.
+    pub limits: WorkflowLimits,
     /// The nodes, in the order they were written.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<WorkflowNode>,
 }
 
-/// Whether a workflow may be run.
+/// Status of a workflow; only an active one runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum WorkflowStatus {
     /// Being written: runs only to be tried out.
     #[default]
     Draft,
     /// In use: a skill among others.
     Active,
-    /// Kept for the record: refuses to run.
+    /// Retained for the record; does not run.
     Archived,
 }
 
-/// Which way a workflow was written, and what its skill is called by.
+/// Notation of a workflow, which also determines the prefix of its skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum WorkflowKind {
     /// Nodes or steps: `orchestration:<name>`.
     #[default]
     Workflow,
@@ -60,10 +60,10 @@ pub enum Kind {
     Pipeline,
 }
 
-/// What begins a run.
+/// Trigger that starts runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Trigger {
-    /// Somebody asks for it by name.
+pub enum WorkflowTrigger {
+    /// Start by a call.
     Manual,
     /// A request to an address of ours.
     Http {
@@ -72,157 +72,157 @@ pub enum Trigger {
     },
     /// A moment comes.
     Cron {
-        /// Which moments.
-        schedule: Schedule,
-        /// What the run is given.
+        /// Cron schedule.
+        schedule: CronSchedule,
+        /// Input of the runs.
         input: Option<Json>,
     },
     /// A call of the skill that the workflow is published as.
     Skill,
 }
 
-/// How much a run may take.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct WorkflowLimits {
     /// Nodes that run at once.
     pub parallel: usize,
-    /// When the whole run must be over, from its beginning on.
+    /// Timeout of the whole run.
     pub timeout: Option<Duration>,
 }
 
-/// What a node is called inside its workflow. Cloning shares the text.
+/// Id of a node inside its workflow. Cloning shares the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(Arc<str>);
 
-/// One step of the work.
+/// Node of a workflow.
 #[derive(Clone, Debug)]
-pub struct Node {
-    /// What it is called.
+pub struct WorkflowNode {
+    /// Id of the node.
     pub id: NodeId,
-    /// Those that must be over before it begins: the ones it names, the ones its templates look at, and the condition that it is a
-    /// branch of; each once.
+    /// Dependencies that must finish first: nodes it names, nodes its templates refer to, and the condition whose branch it is;
+    /// each once.
     pub needs: Vec<NodeId>,
-    /// What it does.
-    pub does: Does,
-    /// It is skipped when this does not hold at the moment it would begin.
+    /// Action of the node.
+    pub action: NodeAction,
+    /// Condition evaluated when the node would start; the node is skipped if it is false.
     pub when: Option<Condition>,
-    /// How often it is tried.
-    pub retry: Retry,
-    /// How long one attempt may take.
+    /// Retries after failures.
+    pub retry: RetryPolicy,
+    /// Timeout of one attempt.
     pub timeout: Option<Duration>,
-    /// Whether those that need it go on after it has failed. Its output is missing then.
+    /// True if dependent nodes run after a failure of this one, without its output.
     pub goes_on_after_failure: bool,
-    /// It is skipped when all nodes of one of these groups were: those it names, and those that one place of its templates could
-    /// be filled from. What it only comes after, or looks at with something to fall back on, may be skipped without it.
+    /// The node is skipped if all nodes of one of these groups were skipped: nodes it names, and the only sources of one place of its
+    /// templates. Nodes it merely comes after, or refers to with a default, may be skipped without it.
     pub skipped_with: Vec<Vec<NodeId>>,
-    /// Where it stands in the file.
-    pub place: Place,
+    /// Position in the file.
+    pub place: SourcePosition,
 }
 
-/// What a node does.
+/// Action of a node.
 #[derive(Clone, Debug)]
-pub enum Does {
-    /// `agent.ref`: looks an agent up. Makes `{agentCardId, name, url, …}`.
+pub enum NodeAction {
+    /// `agent.ref`: finds an agent. Output: `{agentCardId, name, url, …}`.
     AgentRef {
         /// Its id, name or address.
-        agent: Template,
+        agent: JsonTemplate,
     },
     /// `agent.invoke`: asks a named agent.
     Invoke {
         /// Its id, name or address.
-        agent: Template,
-        /// Which of its skills.
-        skill: Option<Template>,
-        /// What the skill is given, as data.
-        args: Option<Template>,
-        /// What it is told, as text.
-        message: Option<Template>,
+        agent: JsonTemplate,
+        /// Skill of the agent.
+        skill: Option<JsonTemplate>,
+        /// Arguments of the skill.
+        args: Option<JsonTemplate>,
+        /// Message text.
+        message: Option<JsonTemplate>,
     },
-    /// `agent.dispatch`: asks whoever fits best.
+    /// `agent.dispatch`: routes work to the best agent.
     Dispatch {
-        /// What kind of work it is.
-        work_type: Option<Template>,
-        /// What is to be done.
-        description: Option<Template>,
-        /// What whoever does it must be able to do; each an id, name or tag of a skill.
-        required_skills: Vec<Template>,
-        /// What the skill is given, as data.
-        args: Option<Template>,
-        /// What it is told, as text.
-        message: Option<Template>,
+        /// Type of work.
+        work_type: Option<JsonTemplate>,
+        /// Description of the work.
+        description: Option<JsonTemplate>,
+        /// Required skills, each an id, name or tag.
+        required_skills: Vec<JsonTemplate>,
+        /// Arguments of the skill.
+        args: Option<JsonTemplate>,
+        /// Message text.
+        message: Option<JsonTemplate>,
     },
     /// `tool`: calls a tool by the name that MCP clients know it by.
     Tool {
         /// Its name.
         name: String,
-        /// What it is given; nothing is an empty object.
-        args: Option<Template>,
+        /// Arguments; none is an empty object.
+        args: Option<JsonTemplate>,
     },
     /// `pipeline`: runs another pipeline and waits for it.
     Pipeline {
         /// Its name.
         name: String,
-        /// What it is given; nothing is what this run was given.
-        input: Option<Template>,
+        /// Input; none passes on the input of this run.
+        input: Option<JsonTemplate>,
     },
     /// `workflow`: runs another workflow and waits for it.
     Workflow {
         /// Its name.
         name: String,
-        /// What it is given; nothing is what this run was given.
-        input: Option<Template>,
+        /// Input; none passes on the input of this run.
+        input: Option<JsonTemplate>,
     },
     /// `condition`: chooses a branch. Makes `{"result": true}` or `{"result": false}`.
     ///
     /// The nodes of the other branch are skipped, and so is what needs only skipped ones.
     Condition {
-        /// What is asked.
+        /// Condition to evaluate.
         test: Condition,
-        /// Those that go on when it holds.
+        /// Branch if it is true.
         then: Vec<NodeId>,
-        /// Those that go on when it does not.
+        /// Branch if it is false.
         otherwise: Vec<NodeId>,
     },
-    /// `map`: does the same for each item of a list. Makes the list of what each has made, in the order of the items.
+    /// `map`: runs an action for each item of a list. Output: the list of outputs, in the order of the items.
     Map {
         /// The list.
-        over: Template,
-        /// How many at once; nothing is as many as the workflow allows.
+        over: JsonTemplate,
+        /// Maximum number of items at once (default: the workflow's limit).
         parallel: Option<usize>,
-        /// What is done; it knows `{{ item }}` and `{{ index }}`.
-        does: Box<Does>,
+        /// Action for each item; it may refer to `{{ item }}` and `{{ index }}`.
+        action: Box<NodeAction>,
     },
     /// `approval`: waits until a person agrees. Makes `{"approved": true, …}`; a refusal fails the node.
     Approval {
-        /// What the person is asked.
-        question: Template,
-        /// What the person is shown beside it.
-        details: Option<Template>,
-        /// When nobody has decided by then, it is refused.
+        /// Question to the approver.
+        question: JsonTemplate,
+        /// Details shown with the question.
+        details: Option<JsonTemplate>,
+        /// Timeout, after which the approval is denied.
         expires: Option<Duration>,
     },
     /// `set`: makes a value of others.
     Set {
         /// The value.
-        value: Template,
+        value: JsonTemplate,
     },
 }
 
-/// How often a node is tried, and how long the pauses are.
+/// Number of attempts of a node, and the pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Attempts altogether, at least one.
     pub attempts: u32,
     /// The pauses between them.
-    pub backoff: Backoff,
+    pub backoff: RetryBackoff,
 }
 
 /// Pauses that grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Backoff {
+pub struct RetryBackoff {
     /// The pause after the first attempt.
     pub first: Duration,
-    /// How much longer each is than the one before, at least 1.
+    /// Factor between pauses, at least 1.
     pub factor: f64,
     /// None is longer than this.
     pub longest: Duration,
@@ -230,7 +230,7 @@ pub struct Backoff {
 
 /// A place in a file. Both count from one; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct SourcePosition {
     /// The line.
     pub line: u32,
     /// The character in the line.
@@ -241,23 +241,23 @@ pub struct Place {
 
 impl Workflow {
     /// The node that is called `id`.
-    pub fn node(&self, id: &str) -> Option<&Node> {
+    pub fn node(&self, id: &str) -> Option<&WorkflowNode> {
         self.nodes.iter().find(|node| node.id.as_str() == id)
     }
 
     /// The nodes that no other needs, in the order they were written.
     ///
-    /// Where a workflow does not say what its output is, it is what these have made: of one the output itself, of several an
-    /// object with the output of each under its id, without those that were skipped.
-    pub fn ends(&self) -> impl Iterator<Item = &Node> {
+    /// Default output of the workflow: the output of its only end, or an object with the output of each end under its id, without
+    /// skipped ones.
+    pub fn ends(&self) -> impl Iterator<Item = &WorkflowNode> {
         let needed: BTreeSet<&NodeId> = self.nodes.iter().flat_map(|node| &node.needs).collect();
         self.nodes.iter().filter(move |node| !needed.contains(&node.id))
     }
 }
 
-// === impl Status ===
+// === impl WorkflowStatus ===
 
-impl Status {
+impl WorkflowStatus {
     /// Every one there is.
     pub const ALL: [Self; 3] = [Self::Draft, Self::Active, Self::Archived];
 
@@ -271,11 +271,11 @@ impl Status {
     }
 }
 
-// === impl Limits ===
+// === impl WorkflowLimits ===
 
-impl Default for Limits {
+impl Default for WorkflowLimits {
     fn default() -> Self {
-        Self { parallel: PARALLEL, timeout: None }
+        Self { parallel: DEFAULT_PARALLEL_NODES, timeout: None }
     }
 }
 
@@ -312,9 +312,9 @@ impl Serialize for NodeId {
     }
 }
 
-// === impl Does ===
+// === impl NodeAction ===
 
-impl Does {
+impl NodeAction {
     /// The word for it in a file.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -332,43 +332,43 @@ impl Does {
     }
 }
 
-// === impl Retry ===
+// === impl RetryPolicy ===
 
-impl Retry {
-    /// How long to wait after the attempt with this number, the first being 1. None when it was the last.
+impl RetryPolicy {
+    /// Pause after the attempt with this number, counted from 1. None after the last attempt.
     pub fn pause_after(&self, attempt: u32) -> Option<Duration> {
         (attempt < self.attempts).then(|| self.backoff.pause(attempt))
     }
 }
 
-impl Default for Retry {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts: 1, backoff: Backoff::default() }
+        Self { attempts: 1, backoff: RetryBackoff::default() }
     }
 }
 
-// === impl Backoff ===
+// === impl RetryBackoff ===
 
-impl Backoff {
+impl RetryBackoff {
     fn pause(&self, attempt: u32) -> Duration {
         let times = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.first.as_secs_f64() * self.factor.powi(times);
         let longest = self.longest.as_secs_f64();
-        // Not a number, or more than anybody waits, is the longest.
+        // A factor that is not a number, or is too large, results in the longest pause.
         let seconds = if seconds < longest { seconds } else { longest };
         Duration::try_from_secs_f64(seconds).unwrap_or(self.longest)
     }
 }
 
-impl Default for Backoff {
+impl Default for RetryBackoff {
     fn default() -> Self {
         Self { first: Duration::from_secs(1), factor: 2.0, longest: Duration::from_secs(60) }
     }
 }
 
-// === impl Place ===
+// === impl SourcePosition ===
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
@@ -380,13 +380,13 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end() {
-        let seconds = |retry: Retry, attempt| retry.pause_after(attempt).map(|pause| pause.as_secs());
-        let retry = Retry { attempts: 10, ..Retry::default() };
+        let seconds = |retry: RetryPolicy, attempt| retry.pause_after(attempt).map(|pause| pause.as_secs());
+        let retry = RetryPolicy { attempts: 10, ..RetryPolicy::default() };
         let pauses: Vec<_> = (1..=10).map(|attempt| seconds(retry, attempt)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(Some);
         assert_eq!(pauses, [expected.as_slice(), &[None]].concat());
-        assert_eq!(seconds(Retry::default(), 1), None);
-        let endless = Retry { attempts: u32::MAX, ..Retry::default() };
+        assert_eq!(seconds(RetryPolicy::default(), 1), None);
+        let endless = RetryPolicy { attempts: u32::MAX, ..RetryPolicy::default() };
         assert_eq!(seconds(endless, u32::MAX - 1), Some(60));
     }
 }

@@ -1,12 +1,12 @@
-//! Pictures of a workflow: as text for a terminal, as Mermaid for a page of documentation, and as SVG.
+//! Drawings of a workflow: as text for a terminal, as Mermaid for documentation, and as SVG.
 //!
-//! Each can show how the nodes of a run stand. What nodes are called and say is written by strangers, so everything is escaped, and
-//! an SVG carries neither scripts nor styles nor addresses.
+//! Each can show the state of a run's nodes. Ids and texts come from untrusted files, so everything is escaped, and an SVG
+//! contains no scripts, styles or links.
 
 mod label;
-mod layers;
 mod layout;
 mod mermaid;
+mod rows;
 mod svg;
 mod text;
 
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 
 use crate::definition::{NodeId, Workflow};
 
-/// What a picture is made of.
+/// Format of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DrawingFormat {
     /// Lines for a terminal.
     Text,
     /// A Mermaid flowchart.
@@ -25,49 +25,49 @@ pub enum Format {
     Svg,
 }
 
-/// How a node of a run stands, as far as a picture tells.
+/// State of a run's node in a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
-    /// It has not begun.
+pub enum NodeMarker {
+    /// Not started.
     Waiting,
-    /// It is at work.
+    /// Running.
     Running,
-    /// It waits for somebody.
+    /// Waiting for an answer or an approval.
     Held,
-    /// It is done.
+    /// Completed.
     Completed,
-    /// It has failed.
+    /// Failed.
     Failed,
-    /// It was left out.
+    /// Skipped.
     Skipped,
-    /// It was stopped.
+    /// Cancelled.
     Canceled,
 }
 
-/// How the nodes of a run stand. One without a mark is drawn plainly.
-pub type Marks = BTreeMap<NodeId, Mark>;
+/// States of a run's nodes. A node without a state is drawn plainly.
+pub type NodeMarkers = BTreeMap<NodeId, NodeMarker>;
 
 /// A line between two nodes, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Link {
+struct GraphLink {
     from: usize,
     to: usize,
-    /// Which branch it is, where a condition chooses.
+    /// Branch of a condition, if it is one.
     branch: Option<&'static str>,
 }
 
 /// Draws a workflow.
-pub fn draw(workflow: &Workflow, format: Format, marks: &Marks) -> String {
+pub fn draw(workflow: &Workflow, format: DrawingFormat, marks: &NodeMarkers) -> String {
     match format {
-        Format::Text => text::draw(workflow, marks),
-        Format::Mermaid => mermaid::draw(workflow, marks),
-        Format::Svg => svg::draw(workflow, marks),
+        DrawingFormat::Text => text::draw(workflow, marks),
+        DrawingFormat::Mermaid => mermaid::draw(workflow, marks),
+        DrawingFormat::Svg => svg::draw(workflow, marks),
     }
 }
 
-// === impl Mark ===
+// === impl NodeMarker ===
 
-impl Mark {
+impl NodeMarker {
     /// Every one there is.
     const ALL: [Self; 7] = [
         Self::Waiting,
@@ -106,17 +106,17 @@ impl Mark {
     }
 }
 
-/// The lines of a workflow. One that follows from others is left out: it tells nothing about what comes before what.
-fn links(workflow: &Workflow) -> Vec<Link> {
+/// Lines of a workflow. A line that is implied by others is left out.
+fn links(workflow: &Workflow) -> Vec<GraphLink> {
     let numbers: BTreeMap<&NodeId, usize> = workflow.nodes.iter().map(|node| &node.id).zip(0..).collect();
     let mut links = Vec::new();
     for (to, node) in workflow.nodes.iter().enumerate() {
         for from in node.needs.iter().filter_map(|id| numbers.get(id).copied()) {
-            let branch = workflow.nodes.get(from).and_then(|from| label::branch(&from.does, &node.id));
-            links.push(Link { from, to, branch });
+            let branch = workflow.nodes.get(from).and_then(|from| label::branch_name(&from.action, &node.id));
+            links.push(GraphLink { from, to, branch });
         }
     }
-    layers::without_shortcuts(workflow.nodes.len(), links)
+    rows::without_shortcuts(workflow.nodes.len(), links)
 }
 
 #[cfg(test)]

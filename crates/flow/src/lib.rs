@@ -1,17 +1,16 @@
-//! Work in many steps: what a workflow is, what is wrong with one, and how it is run.
+//! Workflows: definition, validation and execution.
 //!
-//! A [`Workflow`](definition::Workflow) is a graph of nodes, each of which does one thing once those it needs are done. Pipelines
-//! are another way to write the same graph, so whoever runs one runs both. What a node is given is a
-//! [`Template`](template::Template): JSON in which some places are filled with what other nodes have made.
+//! A [`Workflow`](definition::Workflow) is a graph of nodes, each of which runs once its dependencies are done. Pipelines are
+//! another notation of the same graph. The input of a node is a [`JsonTemplate`](template::JsonTemplate): JSON with references to
+//! the output of other nodes.
 //!
-//! All of this but [`run`] is pure: reading, checking and drawing need no server, no store and no agent.
+//! All modules but [`run`] are pure: parsing, checking and drawing need no server, no store and no agent.
 
 mod check;
 pub mod condition;
+mod decimal;
 pub mod definition;
 pub mod graph;
-mod keys;
-mod number;
 mod pipeline;
 pub mod problem;
 pub mod read;
@@ -19,5 +18,6 @@ pub mod reference;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+mod schema_keys;
 mod suggest;
 pub mod template;

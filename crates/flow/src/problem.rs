@@ -1,45 +1,45 @@
-//! What is wrong with a workflow, told the way a compiler does.
+//! Problems of a workflow definition, reported as a compiler does.
 //!
-//! All that is wrong is told at once, in the order of the file: whoever mends one line should not have to come back for the next.
+//! All problems are reported at once, in the order of the file.
 
 use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use crate::definition::Place;
+use crate::definition::SourcePosition;
 
-/// More than this are not told: a file that is wrong all over is wrong in one way.
-const MOST: usize = 100;
+/// Maximum number of problems that are reported; more are only counted.
+const MAX_REPORTED_PROBLEMS: usize = 100;
 
-/// One thing that is wrong.
+/// Problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// Where.
+pub struct DefinitionProblem {
+    /// Position in the file.
     #[serde(flatten)]
-    pub place: Place,
-    /// What sort of thing, for programs.
-    pub code: Code,
-    /// What is wrong and what helps, for people.
+    pub place: SourcePosition,
+    /// Code, for programs.
+    pub code: ProblemCode,
+    /// Message for people, with a hint.
     pub message: String,
 }
 
-/// Everything that is wrong with one file; never empty where it is an error.
+/// All problems of one file; never empty as an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems {
-    found: Vec<Problem>,
-    /// Those beyond the most that are told.
+pub struct DefinitionProblems {
+    found: Vec<DefinitionProblem>,
+    /// Number of problems beyond the reported ones.
     more: usize,
 }
 
-/// What sort of thing is wrong.
+/// Code of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Code {
+pub enum ProblemCode {
     /// The file is no YAML or JSON, or more of it than is read.
     Syntax,
-    /// Nobody knows a key.
+    /// Unknown key.
     UnknownKey,
-    /// A key stands twice.
+    /// Duplicate key.
     DuplicateKey,
     /// A key is missing.
     MissingKey,
@@ -47,7 +47,7 @@ pub enum Code {
     WrongType,
     /// A value is of the right type and still none that is allowed.
     BadValue,
-    /// Nobody knows a sort of node.
+    /// Unknown type of node.
     UnknownKind,
     /// Two nodes are called alike.
     DuplicateId,
@@ -67,25 +67,25 @@ pub enum Code {
     BadDuration,
 }
 
-// === impl Problems ===
+// === impl DefinitionProblems ===
 
-impl Problems {
+impl DefinitionProblems {
     /// Each of them, in the order of the file.
-    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+    pub fn iter(&self) -> impl Iterator<Item = &DefinitionProblem> {
         self.found.iter()
     }
 
-    /// Whether nothing is wrong.
+    /// True if there are no problems.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How many there are, told or not.
+    /// Number of problems, reported or not.
     pub fn len(&self) -> usize {
         self.found.len() + self.more
     }
 
-    /// All of them as lines, each with the line of the file that it is about.
+    /// Renders each problem with its line of the file.
     pub fn render(&self, file: &str, text: &str) -> String {
         let mut out = String::new();
         for problem in &self.found {
@@ -98,21 +98,21 @@ impl Problems {
         out
     }
 
-    pub(crate) fn add(&mut self, place: Place, code: Code, message: impl Into<String>) {
+    pub(crate) fn add(&mut self, place: SourcePosition, code: ProblemCode, message: impl Into<String>) {
         if self.is_full() {
             self.more += 1;
         } else {
-            self.found.push(Problem { place, code, message: message.into() });
+            self.found.push(DefinitionProblem { place, code, message: message.into() });
         }
     }
 
-    /// Whether what is added will only be counted, so that nobody need look for words.
+    /// True if further problems are only counted.
     pub(crate) fn is_full(&self) -> bool {
-        self.found.len() >= MOST
+        self.found.len() >= MAX_REPORTED_PROBLEMS
     }
 
-    /// One problem alone.
-    pub(crate) fn one(place: Place, code: Code, message: impl Into<String>) -> Self {
+    /// A single problem.
+    pub(crate) fn single(place: SourcePosition, code: ProblemCode, message: impl Into<String>) -> Self {
         let mut problems = Self::default();
         problems.add(place, code, message);
         problems
@@ -123,7 +123,7 @@ impl Problems {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for DefinitionProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.found.iter().enumerate() {
             let gap = if at == 0 { "" } else { "\n" };
@@ -136,15 +136,15 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for DefinitionProblems {}
 
 /// The line itself, and a mark below the place.
-fn excerpt(out: &mut String, text: &str, place: Place) {
+fn excerpt(out: &mut String, text: &str, place: SourcePosition) {
     let Some(line) = place.line.checked_sub(1).and_then(|line| text.lines().nth(line as usize)) else {
         return;
     };
     let before = line.chars().take(place.column.saturating_sub(1) as usize);
-    // A tab stays a tab, so that the mark stands where the place is seen.
+    // A tab stays a tab, so that the marker is below its column.
     let space: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
     let number = place.line.to_string();
     let _ = writeln!(out, "  {number} | {line}");
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn they_are_told_like_a_compiler_tells_them() {
-        let mut problems = Problems::default();
-        problems.add(Place { line: 2, column: 3 }, Code::UnknownKey, "nobody knows \"x\"");
-        problems.add(Place { line: 9, column: 1 }, Code::Syntax, "beyond the end");
+        let mut problems = DefinitionProblems::default();
+        problems.add(SourcePosition { line: 2, column: 3 }, ProblemCode::UnknownKey, "nobody knows \"x\"");
+        problems.add(SourcePosition { line: 9, column: 1 }, ProblemCode::Syntax, "beyond the end");
         let told = problems.render("flow.yaml", "a: 1\n  x: 2\n");
         let expected = "flow.yaml:2:3: error: nobody knows \"x\"\n  2 |   x: 2\n    |   ^\n\
                         flow.yaml:9:1: error: beyond the end\n";
@@ -168,11 +168,14 @@ mod tests {
 
     #[test]
     fn too_many_are_counted() {
-        let mut problems = Problems::default();
-        for _ in 0..MOST + 5 {
-            problems.add(Place::default(), Code::Cycle, "again");
+        let mut problems = DefinitionProblems::default();
+        for _ in 0..MAX_REPORTED_PROBLEMS + 5 {
+            problems.add(SourcePosition::default(), ProblemCode::Cycle, "again");
         }
-        assert_eq!((problems.iter().count(), problems.len()), (MOST, MOST + 5));
+        assert_eq!(
+            (problems.iter().count(), problems.len()),
+            (MAX_REPORTED_PROBLEMS, MAX_REPORTED_PROBLEMS + 5)
+        );
         assert!(problems.to_string().ends_with("\nand 5 more"));
     }
 }

@@ -1,16 +1,16 @@
-//! Workflows as they are written: YAML or JSON, steps or nodes or a pipeline.
+//! Parser of workflows: YAML or JSON, with steps, nodes or a pipeline.
 //!
-//! Reading goes in three turns. The text becomes a tree that knows its places (`yaml`, `json`); the tree becomes drafts of nodes,
-//! key by key (`head`, `node`, `does`, [`crate::pipeline`]); and the drafts are tied together and looked over as a whole
-//! ([`crate::check`]). Each turn goes on after what is wrong, so all of it is told at once.
+//! Parsing has three stages. The text becomes a tree with positions (`yaml`, `json`); the tree becomes drafts of nodes, key by key
+//! (`metadata`, `node`, `node_kinds`, [`crate::pipeline`]); and the drafts are connected and checked as a whole ([`crate::check`]).
+//! Each stage continues after a problem, so all problems are reported at once.
 
-mod does;
+pub(crate) mod diagnostics;
 mod duration;
 pub(crate) mod fields;
-mod head;
 mod json;
+mod metadata;
 mod node;
-pub(crate) mod notes;
+mod node_kinds;
 mod scalar;
 mod steps;
 #[cfg(test)]
@@ -20,65 +20,69 @@ mod yaml;
 
 use rialto_model::json::Json;
 
-use self::{notes::Notes, tree::Tree};
+use self::{diagnostics::Diagnostics, tree::SourceTree};
 use crate::{
-    definition::{Kind, Place, Workflow},
-    problem::{Code, Problems},
+    definition::{SourcePosition, Workflow, WorkflowKind},
+    problem::{DefinitionProblems, ProblemCode},
 };
 
 pub(crate) use self::{
-    node::{Common, Draft, common, few},
-    steps::group,
+    node::{CommonFields, NodeDraft, limit_nodes, read_common},
+    steps::parallel_group,
 };
 
 /// A file is no larger than this, in bytes.
-pub const LARGEST: usize = 1 << 20;
+pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// A workflow has no more nodes than this.
-pub const MOST_NODES: usize = 1_000;
+pub const MAX_NODES: usize = 1_000;
 /// A file has no more values than this, copies of anchors included.
-const MOST_VALUES: usize = 50_000;
+const MAX_VALUES: usize = 50_000;
 /// Lists and objects of a file lie no deeper inside each other than this.
-const DEEPEST: usize = 50;
+const MAX_NESTING_DEPTH: usize = 50;
 
 /// A text that may be a workflow.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct DefinitionSource<'a> {
     /// YAML or JSON.
     pub text: &'a str,
-    /// What it is called if it does not say so itself.
+    /// Name if the text has none.
     pub name: &'a str,
-    /// What it must be; nothing leaves it to the text.
-    pub kind: Option<Kind>,
+    /// Required notation, if any.
+    pub kind: Option<WorkflowKind>,
 }
 
-/// Reads a workflow, or tells all that is wrong with it.
-pub fn workflow(source: Source<'_>) -> Result<Workflow, Problems> {
+/// Parses a workflow, or reports all problems.
+pub fn workflow(source: DefinitionSource<'_>) -> Result<Workflow, DefinitionProblems> {
     let tree = tree(source.text)?;
-    let mut notes = Notes::default();
-    let read = head::read(&tree, source, &mut notes);
+    let mut diagnostics = Diagnostics::default();
+    let read = metadata::read_workflow(&tree, source, &mut diagnostics);
     match read {
-        Some(workflow) if notes.problems.is_empty() => Ok(workflow),
+        Some(workflow) if diagnostics.problems.is_empty() => Ok(workflow),
         _ => {
-            notes.problems.sort();
-            Err(notes.problems)
+            diagnostics.problems.sort();
+            Err(diagnostics.problems)
         }
     }
 }
 
-/// The same text as JSON, with every digit, whatever it says.
-pub fn json(text: &str) -> Result<Json, Problems> {
+/// The text as JSON, with all digits, without interpreting it.
+pub fn json(text: &str) -> Result<Json, DefinitionProblems> {
     tree(text).map(|tree| tree.json())
 }
 
-fn tree(text: &str) -> Result<Tree, Problems> {
-    if text.len() > LARGEST {
-        let message = format!("a workflow has at most {} KiB", LARGEST >> 10);
-        return Err(Problems::one(Place { line: 1, column: 1 }, Code::Syntax, message));
+fn tree(text: &str) -> Result<SourceTree, DefinitionProblems> {
+    if text.len() > MAX_FILE_BYTES {
+        let message = format!("a workflow has at most {} KiB", MAX_FILE_BYTES >> 10);
+        return Err(DefinitionProblems::single(
+            SourcePosition { line: 1, column: 1 },
+            ProblemCode::Syntax,
+            message,
+        ));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('{') {
-        return yaml::read(text);
+        return yaml::parse_yaml(text);
     }
-    // It may be YAML that looks like JSON; if it is neither, JSON is what was meant.
-    json::read(text).or_else(|problems| yaml::read(text).map_err(|_| problems))
+    // It may be YAML that resembles JSON; if it is neither, the JSON problem is reported.
+    json::parse_json(text).or_else(|problems| yaml::parse_yaml(text).map_err(|_| problems))
 }

@@ -1,11 +1,11 @@
-//! What a template or a condition looks at: `nodes.fetch.output.items[0].title ?? "untitled"`.
+//! References of templates and conditions: `nodes.fetch.output.items[0].title ?? "untitled"`.
 //!
-//! A [`Reference`] names a root (what the run was given, what a node has made, the item at hand) and a path into it; an
-//! [`Expression`] is a few of them in turn, and what counts when none is there. Whoever fills them in answers for roots only, by a
-//! [`Lookup`]; the path is followed here, through JSON that nobody takes apart further than it must.
+//! A [`ValueReference`] names a root (what the run was given, what a node has made, the item at hand) and a path into it; an
+//! [`ReferenceExpression`] is several of them in order, with a default. A [`RootLookup`] resolves roots; the path is followed here,
+//! through JSON that is parsed only as far as necessary.
 
-mod find;
 mod parse;
+mod resolve;
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use rialto_model::json::Json;
 
 use crate::definition::NodeId;
 
-pub use self::find::{Missing, Why};
-pub(crate) use self::parse::Cursor;
 pub use self::parse::SyntaxError;
+pub(crate) use self::parse::TextCursor;
+pub use self::resolve::{MissingReason, MissingValue};
 
-/// Answers what stands at a root; none when there is nothing.
-pub type Lookup<'a> = dyn Fn(&Root) -> Option<Json> + 'a;
+/// Returns the value of a root, if there is one.
+pub type RootLookup<'a> = dyn Fn(&ReferenceRoot) -> Option<Json> + 'a;
 
-/// Where a reference begins.
+/// Root of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Root {
+pub enum ReferenceRoot {
     /// `$trigger` or `$input`: what the run was given.
     Trigger,
     /// `nodes.<id>` or `nodes.<id>.output`: what a node has made. There is nothing while it has not, or was skipped, or failed.
     Output(NodeId),
-    /// `nodes.<id>.state`: how a node stands, as a string.
+    /// `nodes.<id>.state`: state of a node, as a string.
     State(NodeId),
     /// `item`: the item of a `map` that is at hand.
     Item,
@@ -35,9 +35,9 @@ pub enum Root {
     Index,
 }
 
-/// One step into a value.
+/// Step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// `.name` or `["odd name"]`: a member; `.0` is an item too, where there is a list.
     Field(String),
     /// `[0]`: an item.
@@ -46,27 +46,27 @@ pub enum Step {
 
 /// A place in what is known while a workflow runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    /// Where it begins.
-    pub root: Root,
+pub struct ValueReference {
+    /// Root.
+    pub root: ReferenceRoot,
     /// The way from there.
-    pub path: Vec<Step>,
-    /// How it was written.
+    pub path: Vec<PathStep>,
+    /// Source text.
     pub(crate) text: String,
-    /// Where that is in the text around it, in bytes.
+    /// Offset in the surrounding text, in bytes.
     pub(crate) at: usize,
 }
 
 /// References in turn, and what counts when none of them is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expression {
-    pub(crate) choices: Vec<Reference>,
+pub struct ReferenceExpression {
+    pub(crate) choices: Vec<ValueReference>,
     pub(crate) default: Option<Json>,
 }
 
-// === impl Root ===
+// === impl ReferenceRoot ===
 
-impl Root {
+impl ReferenceRoot {
     /// The node that must be over before there is something.
     pub const fn node(&self) -> Option<&NodeId> {
         match self {
@@ -76,38 +76,38 @@ impl Root {
     }
 }
 
-// === impl Reference ===
+// === impl ValueReference ===
 
-impl Reference {
-    /// A reference that nobody has written: to all that a root holds.
-    pub fn whole(root: Root) -> Self {
+impl ValueReference {
+    /// Reference to the whole value of a root, without source text.
+    pub fn whole(root: ReferenceRoot) -> Self {
         let text = match &root {
-            Root::Trigger => "$input".to_owned(),
-            Root::Output(id) => format!("nodes.{id}.output"),
-            Root::State(id) => format!("nodes.{id}.state"),
-            Root::Item => "item".to_owned(),
-            Root::Index => "index".to_owned(),
+            ReferenceRoot::Trigger => "$input".to_owned(),
+            ReferenceRoot::Output(id) => format!("nodes.{id}.output"),
+            ReferenceRoot::State(id) => format!("nodes.{id}.state"),
+            ReferenceRoot::Item => "item".to_owned(),
+            ReferenceRoot::Index => "index".to_owned(),
         };
         Self { root, path: Vec::new(), text, at: 0 }
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ValueReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-// === impl Expression ===
+// === impl ReferenceExpression ===
 
-impl Expression {
-    /// What it looks at.
-    pub fn references(&self) -> &[Reference] {
+impl ReferenceExpression {
+    /// References in the expression.
+    pub fn references(&self) -> &[ValueReference] {
         &self.choices
     }
 }
 
-impl fmt::Display for Expression {
+impl fmt::Display for ReferenceExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let choices = self.choices.iter().map(ToString::to_string);
         let all: Vec<String> = choices.chain(self.default.iter().map(ToString::to_string)).collect();
@@ -115,8 +115,8 @@ impl fmt::Display for Expression {
     }
 }
 
-impl From<Reference> for Expression {
-    fn from(reference: Reference) -> Self {
+impl From<ValueReference> for ReferenceExpression {
+    fn from(reference: ValueReference) -> Self {
         Self { choices: vec![reference], default: None }
     }
 }

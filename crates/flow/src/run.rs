@@ -1,25 +1,25 @@
-//! Runs workflows so that a crash costs nothing: what has happened is written down before anything follows from it.
+//! Durable execution of workflows: every event is stored before anything follows from it.
 //!
-//! A run is a task, and each of its steps that calls somebody is another: an ordinary call, in the name of whoever began the run,
-//! with everything that calls have. [`plan`] says what may happen next and knows neither clock nor store; [`board`] is how a run
-//! stands; [`driver`] makes it go on; [`unit`] does the work of one step; [`Runner`] is how the engine sees all of it.
+//! A run is a task, and each step that makes a call is another: an ordinary call in the name of the run's caller. [`ready_nodes`]
+//! decides which nodes may start and knows neither clock nor store; [`execution_state`] is the state of a run; [`driver`] advances
+//! it; [`step_runner`] executes one step; [`WorkflowRunner`] is the backend that the engine uses.
 
-mod act;
 mod answer;
-mod board;
-mod book;
 mod config;
+mod definition_parser;
+mod definitions;
 mod driver;
-mod peer;
-mod plan;
-mod reading;
-mod render;
+mod execution_state;
+mod output;
+mod ready_nodes;
+mod run_events;
+mod runner;
 mod schedules;
-mod tell;
-mod unit;
+mod step_action;
+mod step_runner;
 
 pub use self::{
-    book::{Book, BookError, Given},
     config::Config,
-    peer::{Ports, Runner},
+    definitions::{DefinitionError, NewDefinition, WorkflowDefinitions},
+    runner::{RunnerDeps, WorkflowRunner},
 };

@@ -1,6 +1,6 @@
 //! Moments that come again: a cron pattern in a time zone.
 //!
-//! The time zones are those of the program, not of the machine: a container without any runs the same workflow at the same moment.
+//! Time zones are compiled in: a container without time zone data runs the workflow at the same time.
 
 use std::{str::FromStr, sync::Arc};
 
@@ -9,7 +9,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 /// A cron pattern and the time zone it counts in.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct CronSchedule {
     pattern: String,
     /// Shared, because it is a table of every field.
     cron: Arc<Cron>,
@@ -22,22 +22,22 @@ pub enum ScheduleError {
     /// The pattern means nothing.
     #[error("\"{pattern}\" is no cron pattern: {why}; write five fields, as in \"0 9 * * MON-FRI\"")]
     Pattern {
-        /// What was written.
+        /// Pattern as written.
         pattern: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
     /// No moment ever fits the pattern.
-    #[error("\"{0}\" fits no moment that will ever come")]
+    #[error("\"{0}\" never matches")]
     Never(String),
-    /// Nobody knows the time zone.
+    /// Unknown time zone.
     #[error("\"{0}\" is no time zone; write one as in \"Europe/Berlin\" or \"UTC\"")]
     Zone(String),
 }
 
-// === impl Schedule ===
+// === impl CronSchedule ===
 
-impl Schedule {
+impl CronSchedule {
     /// Reads a pattern of five fields, or six with seconds in front, and the name of a time zone.
     pub fn parse(pattern: &str, zone: &str) -> Result<Self, ScheduleError> {
         let tz = TimeZone::get(zone).map_err(|_| ScheduleError::Zone(zone.to_owned()))?;
@@ -46,7 +46,7 @@ impl Schedule {
             ScheduleError::Pattern { pattern: pattern.to_owned(), why: why.trim_end_matches('.').to_owned() }
         })?;
         let schedule = Self { pattern: pattern.trim().to_owned(), cron: Arc::new(cron), zone: tz };
-        // From a fixed moment on, so that the same file is always read alike.
+        // Counted from a fixed time, so that a file is always parsed alike.
         match schedule.next_after(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(schedule),
             None => Err(ScheduleError::Never(pattern.to_owned())),
@@ -70,7 +70,7 @@ impl Schedule {
     }
 }
 
-impl PartialEq for Schedule {
+impl PartialEq for CronSchedule {
     fn eq(&self, other: &Self) -> bool {
         self.pattern == other.pattern && self.zone == other.zone
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn next(pattern: &str, zone: &str, after: &str) -> String {
-        let schedule = Schedule::parse(pattern, zone).unwrap();
+        let schedule = CronSchedule::parse(pattern, zone).unwrap();
         schedule.next_after(after.parse().unwrap()).unwrap().to_string()
     }
 
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn what_is_no_schedule_says_why() {
-        let wrong = |pattern, zone| Schedule::parse(pattern, zone).unwrap_err().to_string();
+        let wrong = |pattern, zone| CronSchedule::parse(pattern, zone).unwrap_err().to_string();
         assert!(wrong("61 * * * *", "UTC").starts_with("\"61 * * * *\" is no cron pattern: "));
         assert!(wrong("soon", "UTC").contains("write five fields"));
-        assert_eq!(wrong("0 0 30 2 *", "UTC"), "\"0 0 30 2 *\" fits no moment that will ever come");
+        assert_eq!(wrong("0 0 30 2 *", "UTC"), "\"0 0 30 2 *\" never matches");
         assert!(wrong("0 9 * * *", "Europe/Berln").contains("is no time zone"));
     }
 }

@@ -1,17 +1,20 @@
-//! The JSON Schema of the format, for editors and for whoever writes workflows by program.
+//! JSON Schema of workflow files, for editors and generators.
 //!
-//! It is made from the tables the reader takes keys by. It says less than the reader: what nodes are to each other is not in it.
+//! It is generated from the reader's key tables. Relations between nodes are not part of it.
 
 use serde_json::{Map, Value, json};
 
 use crate::{
-    keys::{ACTION, GROUP, INNER, Is, Key, NODE, SORTS, STEP, Sort, TRIGGER, TRIGGERS, Table, WORKFLOW},
-    read::MOST_NODES,
+    read::MAX_NODES,
+    schema_keys::{
+        ACTION, GROUP, INNER, KeyTable, NODE, NODE_KINDS, NodeKind, STEP, SchemaKey, TRIGGER, TRIGGERS,
+        ValueType, WORKFLOW,
+    },
 };
 
 /// The whole schema, JSON Schema 2020-12.
 pub fn schema() -> Value {
-    let mut schema = object(&[WORKFLOW], "A workflow or a pipeline of Rialto.");
+    let mut schema = object_schema(&[WORKFLOW], "A workflow or a pipeline of Rialto.");
     let whole = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Rialto workflow",
@@ -52,71 +55,71 @@ fn definitions() -> Map<String, Value> {
     );
     add("reference", json!({ "type": "string", "pattern": "\\{\\{" }));
     add("ids", one_or_many(&json!({ "$ref": "#/$defs/name" })));
-    add("limits", object(&[Table::Limits.keys()], "How much a run may take."));
-    add("backoff", object(&[Table::Backoff.keys()], "Pauses that grow."));
-    let mut retry = object(&[Table::Retry.keys()], "How often a node is tried.");
-    retry["anyOf"] = required(&Table::Retry.keys()[0]);
+    add("limits", object_schema(&[KeyTable::Limits.keys()], "Limits of a run."));
+    add("backoff", object_schema(&[KeyTable::Backoff.keys()], "Pauses that grow."));
+    let mut retry = object_schema(&[KeyTable::Retry.keys()], "How often a node is tried.");
+    retry["anyOf"] = required_key(&KeyTable::Retry.keys()[0]);
     add("retry", retry);
     let words = json!({ "enum": [TRIGGERS[0], TRIGGERS[3]] });
-    add("trigger", json!({ "anyOf": [words, object(&[TRIGGER], "What begins a run.")] }));
-    add("node", node(NODE, "One node."));
-    add("inner", node(INNER, "What is done for each item."));
-    add("step", step());
-    for sort in SORTS {
-        add(sort.word, sorted(sort));
+    add("trigger", json!({ "anyOf": [words, object_schema(&[TRIGGER], "What begins a run.")] }));
+    add("node", node_schema(NODE, "One node."));
+    add("inner", node_schema(INNER, "What is done for each item."));
+    add("step", step_schema());
+    for kind in NODE_KINDS {
+        add(kind.word, kind_schema(kind));
     }
     found
 }
 
 /// A node of whichever sort: what all have in common, and what the sort it names takes.
-fn node(table: &'static [Key], about: &str) -> Value {
-    let sorts: Vec<&[Key]> = SORTS.iter().map(|sort| sort.keys).collect();
-    let tables: Vec<&[Key]> = std::iter::once(table).chain(sorts.iter().copied()).collect();
-    let mut node = object(&tables, about);
-    let words: Vec<&str> = SORTS.iter().map(|sort| sort.word).collect();
+fn node_schema(table: &'static [SchemaKey], about: &str) -> Value {
+    let sorts: Vec<&[SchemaKey]> = NODE_KINDS.iter().map(|kind| kind.keys).collect();
+    let tables: Vec<&[SchemaKey]> = std::iter::once(table).chain(sorts.iter().copied()).collect();
+    let mut node = object_schema(&tables, about);
+    let words: Vec<&str> = NODE_KINDS.iter().map(|kind| kind.word).collect();
     let with_action: Vec<&str> = words.iter().copied().chain([ACTION]).collect();
-    node["properties"]["type"] = json!({ "enum": with_action, "description": "What sort of node it is." });
+    node["properties"]["type"] = json!({ "enum": with_action, "description": "Type of the node." });
     for name in ["node_id", "nodeId"] {
-        node["properties"][name] = json!({ "enum": words, "description": "What sort of node it is." });
+        node["properties"][name] = json!({ "enum": words, "description": "Type of the node." });
     }
-    let mut config = object(&sorts, "What the sort of node takes.");
-    config["description"] = json!("What the sort of node takes; it may stand beside the other keys as well.");
+    let mut config = object_schema(&sorts, "Keys of the node's type.");
+    config["description"] = json!("Keys of the node's type; they may also be beside the other keys.");
     node["properties"]["config"] = config;
-    let common: Vec<String> = table.iter().flat_map(Key::spellings).collect();
-    node["allOf"] = SORTS.iter().map(|sort| only(sort, &common)).collect();
+    let common: Vec<String> = table.iter().flat_map(SchemaKey::spellings).collect();
+    node["allOf"] = NODE_KINDS.iter().map(|kind| kind_branch(kind, &common)).collect();
     node
 }
 
 /// A node that names its sort has no keys but its own.
-fn only(sort: &Sort, common: &[String]) -> Value {
-    let says = |name: &str| json!({ "properties": { name: { "const": sort.word } }, "required": [name] });
-    let inner: Vec<String> = sort.keys.iter().flat_map(Key::spellings).collect();
+fn kind_branch(kind: &NodeKind, common: &[String]) -> Value {
+    let says = |name: &str| json!({ "properties": { name: { "const": kind.word } }, "required": [name] });
+    let inner: Vec<String> = kind.keys.iter().flat_map(SchemaKey::spellings).collect();
     let names: Vec<&String> = common.iter().chain(&inner).collect();
     json!({
         "if": { "anyOf": [says("type"), says("nodeId"), says("node_id")] },
         "then": {
-            "$ref": format!("#/$defs/{}", sort.word),
+            "$ref": format!("#/$defs/{}", kind.word),
             "propertyNames": { "enum": names },
-            "properties": { "config": { "$ref": format!("#/$defs/{}", sort.word), "propertyNames": { "enum": inner } } },
+            "properties": { "config": { "$ref": format!("#/$defs/{}", kind.word), "propertyNames": { "enum": inner } } },
         },
     })
 }
 
-/// What one sort takes.
-fn sorted(sort: &Sort) -> Value {
-    json!({ "description": sort.about, "properties": properties(&[sort.keys]) })
+/// Schema of one type of node.
+fn kind_schema(kind: &NodeKind) -> Value {
+    json!({ "description": kind.about, "properties": properties(&[kind.keys]) })
 }
 
 /// A step: a node, a step of a pipeline, or a group of them.
-fn step() -> Value {
-    let mut pipeline = object(&[STEP], "A step of a pipeline.");
+fn step_schema() -> Value {
+    let mut pipeline = object_schema(&[STEP], "A step of a pipeline.");
     pipeline["required"] = json!(["id", "tool"]);
-    let mut group = object(&[GROUP], "Steps that run at once.");
+    let mut group = object_schema(&[GROUP], "Steps that run at once.");
     group["required"] = json!(["parallel"]);
     json!({ "anyOf": [{ "$ref": "#/$defs/node", "required": ["id"] }, pipeline, group] })
 }
 
-fn object(tables: &[&'static [Key]], about: &str) -> Value {
+fn object_schema(tables: &[&'static [SchemaKey]], about: &str) -> Value {
     json!({
         "description": about,
         "type": "object",
@@ -126,10 +129,10 @@ fn object(tables: &[&'static [Key]], about: &str) -> Value {
 }
 
 /// Each key under each of its names. One that means different things in different tables may be any of them.
-fn properties(tables: &[&'static [Key]]) -> Map<String, Value> {
+fn properties(tables: &[&'static [SchemaKey]]) -> Map<String, Value> {
     let mut found: Vec<(String, Vec<Value>)> = Vec::new();
     for key in tables.iter().copied().flatten() {
-        let schema = of_key(key);
+        let schema = key_schema(key);
         for name in key.spellings() {
             match found.iter_mut().find(|(known, _)| *known == name) {
                 None => found.push((name, vec![schema.clone()])),
@@ -145,54 +148,56 @@ fn properties(tables: &[&'static [Key]]) -> Map<String, Value> {
     found.into_iter().map(|(name, schemas)| (name, one(schemas))).collect()
 }
 
-fn of_key(key: &Key) -> Value {
-    let mut schema = of(key.is);
+fn key_schema(key: &SchemaKey) -> Value {
+    let mut schema = value_schema(key.is);
     if let Some(schema) = schema.as_object_mut() {
         schema.insert("description".to_owned(), json!(key.about));
     }
     schema
 }
 
-fn of(is: Is) -> Value {
+fn value_schema(is: ValueType) -> Value {
     let defined = |name: &str| json!({ "$ref": format!("#/$defs/{name}") });
     let text = json!({ "type": "string" });
     match is {
-        Is::Name => defined("name"),
-        Is::Text | Is::TextTemplate => text,
-        Is::Word(words) => json!({ "enum": words }),
-        Is::Schema => json!({ "type": ["object", "boolean"] }),
-        Is::Any | Is::Template | Is::Mapping => json!({}),
-        Is::TextTemplates => one_or_many(&text),
-        Is::Arguments => json!({ "anyOf": [{ "type": "object" }, defined("reference")] }),
-        Is::Ids => defined("ids"),
-        Is::Condition => defined("condition"),
-        Is::Duration => defined("duration"),
-        Is::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
-        Is::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
-        Is::Flag => json!({ "type": "boolean" }),
-        Is::Table(table) => defined(table_name(table)),
-        Is::CountOrTable(most, table) => {
-            json!({ "anyOf": [of(Is::Count(most)), defined(table_name(table))] })
+        ValueType::Name => defined("name"),
+        ValueType::Text | ValueType::TextTemplate => text,
+        ValueType::Word(words) => json!({ "enum": words }),
+        ValueType::Schema => json!({ "type": ["object", "boolean"] }),
+        ValueType::Any | ValueType::Template | ValueType::Mapping => json!({}),
+        ValueType::TextTemplates => one_or_many(&text),
+        ValueType::Arguments => json!({ "anyOf": [{ "type": "object" }, defined("reference")] }),
+        ValueType::Ids => defined("ids"),
+        ValueType::Condition => defined("condition"),
+        ValueType::Duration => defined("duration"),
+        ValueType::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        ValueType::Factor => json!({ "type": "number", "minimum": 1, "maximum": 100 }),
+        ValueType::Flag => json!({ "type": "boolean" }),
+        ValueType::Table(table) => defined(table_name(table)),
+        ValueType::CountOrTable(most, table) => {
+            json!({ "anyOf": [value_schema(ValueType::Count(most)), defined(table_name(table))] })
         }
-        Is::DurationOrTable(table) => json!({ "anyOf": [defined("duration"), defined(table_name(table))] }),
-        Is::Triggers => one_or_many(&defined("trigger")),
-        Is::Nodes => json!({ "anyOf": [
-            { "type": "array", "items": { "$ref": "#/$defs/node", "required": ["id"] }, "minItems": 1, "maxItems": MOST_NODES },
-            { "type": "object", "additionalProperties": defined("node"), "minProperties": 1, "maxProperties": MOST_NODES },
+        ValueType::DurationOrTable(table) => {
+            json!({ "anyOf": [defined("duration"), defined(table_name(table))] })
+        }
+        ValueType::Triggers => one_or_many(&defined("trigger")),
+        ValueType::Nodes => json!({ "anyOf": [
+            { "type": "array", "items": { "$ref": "#/$defs/node", "required": ["id"] }, "minItems": 1, "maxItems": MAX_NODES },
+            { "type": "object", "additionalProperties": defined("node"), "minProperties": 1, "maxProperties": MAX_NODES },
         ] }),
-        Is::Steps => {
-            json!({ "type": "array", "items": defined("step"), "minItems": 1, "maxItems": MOST_NODES })
+        ValueType::Steps => {
+            json!({ "type": "array", "items": defined("step"), "minItems": 1, "maxItems": MAX_NODES })
         }
-        Is::Does => defined("inner"),
-        Is::Config => json!({ "type": "object" }),
+        ValueType::Does => defined("inner"),
+        ValueType::Config => json!({ "type": "object" }),
     }
 }
 
-const fn table_name(table: Table) -> &'static str {
+const fn table_name(table: KeyTable) -> &'static str {
     match table {
-        Table::Limits => "limits",
-        Table::Retry => "retry",
-        Table::Backoff => "backoff",
+        KeyTable::Limits => "limits",
+        KeyTable::Retry => "retry",
+        KeyTable::Backoff => "backoff",
     }
 }
 
@@ -200,8 +205,8 @@ fn one_or_many(schema: &Value) -> Value {
     json!({ "anyOf": [schema, { "type": "array", "items": schema }] })
 }
 
-/// One of the names of a key must be there.
-fn required(key: &Key) -> Value {
+/// Schema that requires one of a key's names.
+fn required_key(key: &SchemaKey) -> Value {
     key.spellings().map(|name| json!({ "required": [name] })).collect()
 }
 

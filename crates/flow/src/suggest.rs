@@ -1,9 +1,9 @@
-//! "Did you mean …?": the known word that is nearest to one that nobody knows.
+//! "Did you mean …?": the known word nearest to an unknown one.
 
 /// The candidate that few changes make of `word`; none when all of them are something else.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
-    let most = most_wrong(&word);
+    let most = max_distance(&word);
     let distances = candidates.into_iter().map(|candidate| (distance(&word, candidate), candidate));
     // Of equally near ones the first.
     distances
@@ -13,14 +13,14 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// A third of the letters may be wrong, but not the only one.
-fn most_wrong(word: &[char]) -> usize {
+fn max_distance(word: &[char]) -> usize {
     word.len().div_ceil(3).min(word.len().saturating_sub(1))
 }
 
 /// Letters that must be changed, put in, left out or swapped with their neighbour.
 fn distance(word: &[char], candidate: &str) -> usize {
     let candidate: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
-    if word.len().abs_diff(candidate.len()) > most_wrong(word) {
+    if word.len().abs_diff(candidate.len()) > max_distance(word) {
         return usize::MAX;
     }
     let mut before: Vec<usize> = Vec::new();

@@ -1,123 +1,125 @@
-//! JSON with places to be filled in.
+//! JSON templates.
 //!
-//! Any string of a template may hold references in double braces. A string that is one reference and nothing else becomes what is
-//! found there, whatever its type, with every digit of its numbers; inside a longer string what is found is put in as text. What is
-//! fixed is kept as text, so filling a template copies and never counts.
+//! Strings of a template may contain references in double braces. A string that is exactly one reference becomes the referenced
+//! value, with its type and all digits; inside a longer string the value is inserted as text. Constant parts are stored as text, so
+//! rendering copies without reformatting.
 
 use rialto_model::json::{Json, is_too_deep};
 
-use crate::reference::{Cursor, Expression, Lookup, Missing, Reference, SyntaxError};
+use crate::reference::{
+    MissingValue, ReferenceExpression, RootLookup, SyntaxError, TextCursor, ValueReference,
+};
 
 /// A filled template is no larger than what a call may carry; else a few nodes that double each other would fill the memory.
-pub const LARGEST: usize = 16 << 20;
+pub const MAX_RENDERED_BYTES: usize = 16 << 20;
 
 /// JSON with places to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Shape);
+pub struct JsonTemplate(TemplateNode);
 
 /// Why a template cannot be filled in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// Something is not there.
     #[error(transparent)]
-    Missing(#[from] Missing),
-    /// It would be larger than [`LARGEST`].
+    Missing(#[from] MissingValue),
+    /// Larger than [`MAX_RENDERED_BYTES`].
     #[error("what is filled in is larger than 16 MiB")]
     TooLarge,
-    /// Its lists and objects would lie deeper inside each other than anybody reads.
+    /// Nested deeper than parsers accept.
     #[error("what is filled in has more than 100 lists and objects inside each other")]
     TooDeep,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum TemplateNode {
     /// Nothing to fill in.
     Fixed(Json),
-    /// Becomes what is found, whatever it is.
-    Whole(Expression),
+    /// The referenced value, of any type.
+    Whole(ReferenceExpression),
     /// A string that is put together.
-    Text(Vec<Piece>),
-    List(Vec<Shape>),
-    Object(Vec<(String, Shape)>),
+    Text(Vec<TextPiece>),
+    List(Vec<TemplateNode>),
+    Object(Vec<(String, TemplateNode)>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum TextPiece {
     Fixed(String),
-    Found(Expression),
+    Found(ReferenceExpression),
 }
 
-/// Where a filled template is put together.
-struct Filling<'a> {
-    lookup: &'a Lookup<'a>,
+/// Output buffer of a rendered template.
+struct TemplateRenderer<'a> {
+    lookup: &'a RootLookup<'a>,
     out: Vec<u8>,
 }
 
-// === impl Template ===
+// === impl JsonTemplate ===
 
-impl Template {
-    /// A value that is the same whatever happens.
+impl JsonTemplate {
+    /// Constant value.
     pub fn fixed(value: Json) -> Self {
-        Self(Shape::Fixed(value))
+        Self(TemplateNode::Fixed(value))
     }
 
     /// Reads one string of a template.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        Shape::parse(text).map(Self)
+        TemplateNode::parse(text).map(Self)
     }
 
-    /// What becomes of one reference.
-    pub fn whole(expression: impl Into<Expression>) -> Self {
-        Self(Shape::Whole(expression.into()))
+    /// Template of one reference.
+    pub fn whole(expression: impl Into<ReferenceExpression>) -> Self {
+        Self(TemplateNode::Whole(expression.into()))
     }
 
     /// An object of templates.
     pub fn object(members: impl IntoIterator<Item = (String, Self)>) -> Self {
-        Self(Shape::object(members.into_iter().map(|(name, member)| (name, member.0)).collect()))
+        Self(TemplateNode::object(members.into_iter().map(|(name, member)| (name, member.0)).collect()))
     }
 
     /// A list of templates.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
-        Self(Shape::list(items.into_iter().map(|item| item.0).collect()))
+        Self(TemplateNode::list(items.into_iter().map(|item| item.0).collect()))
     }
 
     /// The value, if there is nothing to fill in.
     pub const fn as_fixed(&self) -> Option<&Json> {
         match &self.0 {
-            Shape::Fixed(value) => Some(value),
+            TemplateNode::Fixed(value) => Some(value),
             _ => None,
         }
     }
 
-    /// What it is, in a few words for people; what is fixed and a string, without its quotes.
+    /// Short description for people; a constant string without its quotes.
     pub fn summary(&self) -> String {
         let mut out = String::new();
         self.0.summarize(&mut out);
         out
     }
 
-    /// What it looks at.
-    pub fn references(&self) -> Vec<&Reference> {
-        self.expressions().into_iter().flat_map(Expression::references).collect()
+    /// References in the template.
+    pub fn references(&self) -> Vec<&ValueReference> {
+        self.expressions().into_iter().flat_map(ReferenceExpression::references).collect()
     }
 
     /// The places that are filled in.
-    pub(crate) fn expressions(&self) -> Vec<&Expression> {
+    pub(crate) fn expressions(&self) -> Vec<&ReferenceExpression> {
         let mut found = Vec::new();
         self.0.collect(&mut found);
         found
     }
 
     /// Fills it in.
-    pub fn render(&self, lookup: &Lookup<'_>) -> Result<Json, RenderError> {
-        if let Shape::Fixed(value) = &self.0 {
+    pub fn render(&self, lookup: &RootLookup<'_>) -> Result<Json, RenderError> {
+        if let TemplateNode::Fixed(value) = &self.0 {
             return Ok(value.clone());
         }
-        if let Shape::Whole(expression) = &self.0 {
-            return Ok(expression.find(lookup)?);
+        if let TemplateNode::Whole(expression) = &self.0 {
+            return Ok(expression.resolve(lookup)?);
         }
-        let mut filling = Filling { lookup, out: Vec::new() };
-        filling.fill(&self.0)?;
+        let mut filling = TemplateRenderer { lookup, out: Vec::new() };
+        filling.render_node(&self.0)?;
         if is_too_deep(&filling.out) {
             return Err(RenderError::TooDeep);
         }
@@ -126,43 +128,43 @@ impl Template {
     }
 }
 
-// === impl Shape ===
+// === impl TemplateNode ===
 
-impl Shape {
+impl TemplateNode {
     pub(crate) fn parse(text: &str) -> Result<Self, SyntaxError> {
-        let mut cursor = Cursor::new(text);
+        let mut cursor = TextCursor::new(text);
         let mut pieces = Vec::new();
         while let Some(begin) = cursor.rest().find("{{") {
             if begin > 0 {
-                pieces.push(Piece::Fixed(cursor.rest()[..begin].to_owned()));
+                pieces.push(TextPiece::Fixed(cursor.rest()[..begin].to_owned()));
             }
             cursor.skip(begin + 2);
-            let expression = Expression::read(&mut cursor)?;
-            if !cursor.takes("}}") {
+            let expression = ReferenceExpression::read(&mut cursor)?;
+            if !cursor.skip_mark("}}") {
                 return Err(cursor.unexpected("\"}}\""));
             }
-            pieces.push(Piece::Found(expression));
+            pieces.push(TextPiece::Found(expression));
         }
-        if !cursor.is_over() {
-            pieces.push(Piece::Fixed(cursor.rest().to_owned()));
+        if !cursor.is_at_end() {
+            pieces.push(TextPiece::Fixed(cursor.rest().to_owned()));
         }
         Ok(match pieces.as_mut_slice() {
             [] => Self::Fixed(Json::of("")),
-            [Piece::Fixed(text)] => Self::Fixed(Json::of(text)),
-            [Piece::Found(expression)] => Self::Whole(expression.clone()),
+            [TextPiece::Fixed(text)] => Self::Fixed(Json::of(text)),
+            [TextPiece::Found(expression)] => Self::Whole(expression.clone()),
             _ => Self::Text(pieces),
         })
     }
 
     fn list(items: Vec<Self>) -> Self {
-        match fixed(items.iter()) {
+        match fixed_values(items.iter()) {
             Some(values) => Self::Fixed(Json::of(&values)),
             None => Self::List(items),
         }
     }
 
     fn object(members: Vec<(String, Self)>) -> Self {
-        match fixed(members.iter().map(|(_, value)| value)) {
+        match fixed_values(members.iter().map(|(_, value)| value)) {
             Some(values) => {
                 let names = members.iter().map(|(name, _)| name.clone());
                 let object: rialto_model::json::Extra = names.zip(values).collect();
@@ -182,8 +184,8 @@ impl Shape {
             Self::Text(pieces) => {
                 for piece in pieces {
                     match piece {
-                        Piece::Fixed(text) => *out += text,
-                        Piece::Found(expression) => *out += &expression.to_string(),
+                        TextPiece::Fixed(text) => *out += text,
+                        TextPiece::Found(expression) => *out += &expression.to_string(),
                     }
                 }
             }
@@ -192,13 +194,13 @@ impl Shape {
         }
     }
 
-    fn collect<'a>(&'a self, found: &mut Vec<&'a Expression>) {
+    fn collect<'a>(&'a self, found: &mut Vec<&'a ReferenceExpression>) {
         match self {
             Self::Fixed(_) => {}
             Self::Whole(expression) => found.push(expression),
             Self::Text(pieces) => found.extend(pieces.iter().filter_map(|piece| match piece {
-                Piece::Found(expression) => Some(expression),
-                Piece::Fixed(_) => None,
+                TextPiece::Found(expression) => Some(expression),
+                TextPiece::Fixed(_) => None,
             })),
             Self::List(items) => items.iter().for_each(|item| item.collect(found)),
             Self::Object(members) => members.iter().for_each(|(_, value)| value.collect(found)),
@@ -207,40 +209,40 @@ impl Shape {
 }
 
 /// The values of shapes that are all fixed.
-fn fixed<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Option<Vec<Json>> {
-    let value = |shape: &Shape| match shape {
-        Shape::Fixed(value) => Some(value.clone()),
+fn fixed_values<'a>(shapes: impl Iterator<Item = &'a TemplateNode>) -> Option<Vec<Json>> {
+    let value = |shape: &TemplateNode| match shape {
+        TemplateNode::Fixed(value) => Some(value.clone()),
         _ => None,
     };
     shapes.map(value).collect()
 }
 
-// === impl Filling ===
+// === impl TemplateRenderer ===
 
-impl Filling<'_> {
-    fn fill(&mut self, shape: &Shape) -> Result<(), RenderError> {
+impl TemplateRenderer<'_> {
+    fn render_node(&mut self, shape: &TemplateNode) -> Result<(), RenderError> {
         match shape {
-            Shape::Fixed(value) => self.push(value.get())?,
-            Shape::Whole(expression) => {
-                let found = expression.find(self.lookup)?;
+            TemplateNode::Fixed(value) => self.push(value.get())?,
+            TemplateNode::Whole(expression) => {
+                let found = expression.resolve(self.lookup)?;
                 self.push(found.get())?;
             }
-            Shape::Text(pieces) => self.text(pieces)?,
-            Shape::List(items) => {
+            TemplateNode::Text(pieces) => self.text(pieces)?,
+            TemplateNode::List(items) => {
                 self.out.push(b'[');
                 for (at, item) in items.iter().enumerate() {
                     self.comma(at);
-                    self.fill(item)?;
+                    self.render_node(item)?;
                 }
                 self.out.push(b']');
             }
-            Shape::Object(members) => {
+            TemplateNode::Object(members) => {
                 self.out.push(b'{');
                 for (at, (name, value)) in members.iter().enumerate() {
                     self.comma(at);
                     self.string(name);
                     self.out.push(b':');
-                    self.fill(value)?;
+                    self.render_node(value)?;
                 }
                 self.out.push(b'}');
             }
@@ -248,20 +250,20 @@ impl Filling<'_> {
         Ok(())
     }
 
-    fn text(&mut self, pieces: &[Piece]) -> Result<(), RenderError> {
+    fn text(&mut self, pieces: &[TextPiece]) -> Result<(), RenderError> {
         let mut text = String::new();
         for piece in pieces {
             match piece {
-                Piece::Fixed(fixed) => text += fixed,
-                Piece::Found(expression) => {
-                    let found = expression.find(self.lookup)?;
+                TextPiece::Fixed(fixed) => text += fixed,
+                TextPiece::Found(expression) => {
+                    let found = expression.resolve(self.lookup)?;
                     match found.read::<String>() {
                         Ok(found) => text += &found,
                         Err(_) => text += found.get(),
                     }
                 }
             }
-            if self.out.len() + text.len() > LARGEST {
+            if self.out.len() + text.len() > MAX_RENDERED_BYTES {
                 return Err(RenderError::TooLarge);
             }
         }
@@ -270,7 +272,7 @@ impl Filling<'_> {
     }
 
     fn push(&mut self, json: &str) -> Result<(), RenderError> {
-        if self.out.len() + json.len() > LARGEST {
+        if self.out.len() + json.len() > MAX_RENDERED_BYTES {
             return Err(RenderError::TooLarge);
         }
         self.out.extend_from_slice(json.as_bytes());

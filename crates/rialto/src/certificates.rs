@@ -5,23 +5,23 @@ use std::sync::Arc;
 use rialto_edge::listener::ServerTls;
 use tokio_util::sync::CancellationToken;
 
-use crate::looking::{Looks, Reason, ReloadSignal, lasts};
+use crate::file_poll::{FilePoll, PollReason, ReloadSignal, is_stable};
 
 /// Reads the certificates again whenever their files have changed, or it is asked for. Files that cannot be used change nothing.
 pub(crate) async fn watch(tls: Arc<ServerTls>, stop: CancellationToken, signal: ReloadSignal) {
-    let mut looks = Looks::until(stop, &signal);
+    let mut looks = FilePoll::new(stop, &signal);
     while let Some(reason) = looks.next().await {
-        if !tls.is_outdated() && reason == Reason::Tick {
+        if !tls.is_outdated() && reason == PollReason::Tick {
             continue;
         }
-        // A certificate and its key are two files: they count when both have been the same for a moment.
-        if !lasts(&tls.file_stamps(), || tls.file_stamps()).await && reason == Reason::Tick {
+        // A certificate and its key are two files: both must be stable before they are used.
+        if !is_stable(&tls.file_stamps(), || tls.file_stamps()).await && reason == PollReason::Tick {
             continue;
         }
         match tls.reload() {
             Ok(()) => tracing::info!("the certificates were read again, and count for new connections"),
             Err(why) => {
-                tracing::warn!("the certificates were not reloaded, those before stay in force: {why}");
+                tracing::warn!("the certificates were not reloaded, the previous ones stay active: {why}");
             }
         }
     }

@@ -1,20 +1,20 @@
-//! The command line, as `--help` shows it.
+//! Options and help of the command line.
 
 mod approvals;
 mod audit;
-mod backup;
 mod costs;
 mod credential;
-mod flows;
+mod global;
 mod guard;
 mod install;
+mod maintenance;
 mod nodes;
 mod orgs;
 mod policy;
-mod remote;
 mod routing;
 mod secrets;
 mod sessions;
+mod stored_workflows;
 mod tokens;
 mod tools;
 mod webhooks;
@@ -27,351 +27,358 @@ use clap_complete::Shell;
 use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
-    approvals::{Approvals, Decision},
-    audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
-    backup::{BackupOptions, Maintenance, RestoreOptions},
-    costs::{CostKey, Costs},
-    credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
-    flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
-    guard::{ActionName, Guard, GuardTest},
-    install::{Client, ClientCommand, Install, Uninstall},
-    nodes::Nodes,
-    orgs::{CreateOrg, Orgs, Projects, Tenants},
-    policy::{AddPolicy, AllowCalls, OnShelf, Policy, PolicyTest},
-    remote::{Remote, Tenant, TypedOptions},
-    routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
-    secrets::Secrets,
-    sessions::Sessions,
-    tokens::{CreateToken, Lifetime, RightName, RoleName, Tokens},
-    tools::{AddTool, Tools},
-    webhooks::{AddWebhook, Webhooks},
-    workflow::{GraphWorkflow, ValidateWorkflow, Workflow, WorkflowFile},
+    approvals::{ApprovalsCommand, DecideOptions},
+    audit::{AuditCommand, AuditOptions, AuditSearchOptions, CallOutcomeName},
+    costs::{CostGrouping, CostsOptions},
+    credential::{AgentCredentialOptions, AuthSchemeName, ClientAuthName, CredentialFlags, KeyPlaceName},
+    global::{ExplicitOptions, RemoteServerOptions, TenantOptions},
+    guard::{GuardActionName, GuardCommand, GuardTestOptions},
+    install::{ClientApp, ClientCommand, InstallOptions, UninstallOptions},
+    maintenance::{BackupOptions, MaintenanceCommand, RestoreOptions},
+    nodes::NodesCommand,
+    orgs::{CreateOrgOptions, OrgsCommand, ProjectsCommand, TenantsCommand},
+    policy::{AddPolicyOptions, AllowCallsOptions, PolicyCommand, PolicyLocationOptions, PolicyTestOptions},
+    routing::{DispatchOptions, DispatchesOptions, RouteCommand, RoutingCommand, WorkOptions},
+    secrets::SecretsCommand,
+    sessions::SessionsCommand,
+    stored_workflows::{
+        AddWorkflowOptions, ListRunsOptions, PipelineCommand, ResumeRunOptions, RunWorkflowOptions,
+        StoredWorkflowCommand,
+    },
+    tokens::{CreateTokenOptions, RoleName, TokenLifetime, TokenScopeName, TokensCommand},
+    tools::{AddToolOptions, ToolsCommand},
+    webhooks::{AddWebhookOptions, WebhooksCommand},
+    workflow::{GraphWorkflowOptions, ValidateWorkflowOptions, WorkflowCommand, WorkflowFileCommand},
 };
 use crate::telemetry::LogFormat;
 
-/// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
+/// Bridge between MCP and A2A: every A2A agent becomes a set of MCP tools
 #[derive(Debug, Parser)]
 #[command(name = "rialto", version, about, max_term_width = 100)]
-pub(crate) struct Cli {
+pub(crate) struct RialtoCli {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: RialtoCommand,
 }
 
-/// What every command takes.
+/// Options that every command accepts.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Common {
-    /// The folder everything is kept in
+#[command(next_help_heading = GLOBAL_HEADING)]
+pub(crate) struct GlobalOptions {
+    /// Data folder: database, policies and keys (default: the user's data folder of this system)
     #[arg(long, global = true, value_name = "DIR", env = "RIALTO_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// The configuration file (default: rialto.toml in this folder, if it is there)
+    /// Configuration file (default: rialto.toml in the current folder, if it exists)
     #[arg(long, global = true, value_name = "FILE", env = "RIALTO_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// What to log on stderr: error, warn, info, debug, or a filter like rialto_a2a=debug
+    /// Log filter for stderr: error, warn, info, debug, or one such as rialto_a2a=debug
     #[arg(long, global = true, value_name = "FILTER", env = "RIALTO_LOG")]
     pub(crate) log: Option<String>,
-    /// How the log looks: text for people, json for programs
+    /// Log format: text (default) or json
     #[arg(long, global = true, value_name = "FORMAT", env = "RIALTO_LOG_FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
     #[command(flatten)]
-    pub(crate) tenant: Tenant,
+    pub(crate) tenant: TenantOptions,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteServerOptions,
 }
 
+/// Heading of the options that every command accepts, the last in `--help`.
+pub(crate) const GLOBAL_HEADING: &str = "Global options";
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Serve everything that can be called: MCP at /mcp, A2A at /a2a, plain HTTP at /call
-    Serve(Serve),
-    /// Be an MCP server on stdin and stdout
-    Mcp(Mcp),
-    /// Show the bridge at work with built-in sample agents
-    Demo(Demo),
-    /// Register, look at and remove agents
+pub(crate) enum RialtoCommand {
+    /// Run the HTTP server: MCP at /mcp, A2A at /a2a, plain HTTP at /call, console at /factory
+    Serve(ServeOptions),
+    /// Run an MCP server over stdio
+    Mcp(McpStdioOptions),
+    /// Run a demonstration with built-in sample agents
+    Demo(DemoOptions),
+    /// Register, list, show and remove agents
     #[command(subcommand)]
-    Agents(Agents),
-    /// Deploy MCP servers and functions, look at them, and take them back
+    Agents(AgentsCommand),
+    /// Add, list and remove tools: MCP servers and functions
     #[command(subcommand)]
-    Tools(Tools),
+    Tools(ToolsCommand),
     /// Call a skill and print its result
-    Call(Call),
+    Call(CallOptions),
     #[command(flatten)]
-    Routing(Routing),
-    /// Check workflows and draw them; keep them, run them, and look after their runs
+    Routing(RoutingCommand),
+    /// Validate, draw, save and run workflows
     #[command(subcommand)]
-    Workflow(Workflow),
-    /// Keep pipelines: tools one after the other, published as skills
+    Workflow(WorkflowCommand),
+    /// Save and run pipelines: tools in sequence, published as skills
     #[command(subcommand)]
-    Pipeline(Pipeline),
-    /// Look at tasks and call them off
+    Pipeline(PipelineCommand),
+    /// List, show and cancel tasks
     #[command(subcommand)]
-    Tasks(Tasks),
+    Tasks(TasksCommand),
     #[command(flatten)]
-    Record(Record),
+    Record(RecordsCommand),
     #[command(flatten)]
-    Tenants(Tenants),
-    /// Say who may do what: write, check, test and list policies
+    Tenants(TenantsCommand),
+    /// Add, check, test and list policies
     #[command(subcommand)]
-    Policy(Policy),
-    /// Try guardrails out: what may be said, and what may not
+    Policy(PolicyCommand),
+    /// Test guardrails on a text
     #[command(subcommand)]
-    Guard(Guard),
-    /// Make and revoke tokens for callers of the server
+    Guard(GuardCommand),
+    /// Create, list and revoke tokens for callers of the server
     #[command(subcommand)]
-    Tokens(Tokens),
-    /// Keep agents' secrets, encrypted
+    Tokens(TokensCommand),
+    /// Store agents' secrets, encrypted
     #[command(subcommand)]
-    Secrets(Secrets),
-    /// Make and show the key that our own agent cards are signed with
+    Secrets(SecretsCommand),
+    /// Create and show the signing key of Rialto's agent cards
     #[command(subcommand)]
-    Keys(Keys),
-    /// Look at the configuration
+    Keys(KeysCommand),
+    /// Print the configuration or its JSON Schema
     #[command(subcommand)]
-    Config(Config),
+    Config(ConfigCommand),
     #[command(flatten)]
     Client(ClientCommand),
     #[command(flatten)]
-    Maintenance(Maintenance),
+    Maintenance(MaintenanceCommand),
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// Shell to complete for
         shell: Shell,
     },
 }
 
-/// What is done with calls that wait, and with the record of those that were made.
+/// Commands about approvals and the records of calls.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Record {
-    /// Look at calls that wait for approval, and decide about them
+pub(crate) enum RecordsCommand {
+    /// List calls that wait for approval, approve or deny them
     #[command(subcommand)]
-    Approvals(Approvals),
-    /// Search the audit trail, newest first, and verify it
-    Audit(Audit),
-    /// Show one call from both sides: what came in, what went out, and what happened when
+    Approvals(ApprovalsCommand),
+    /// Search the audit log, newest first, and verify it
+    Audit(AuditOptions),
+    /// Show one call: request, policy decision, upstream call and events
     Inspect {
-        /// The task, by our id or the agent's
+        /// Task id, Rialto's or the agent's
         task: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Sum up what completed calls cost, as far as agents' cards say it
-    Costs(Costs),
-    /// Have other programs told of calls, as signed events
+    /// Sum the costs of completed calls, where agents' cards declare them
+    Costs(CostsOptions),
+    /// Manage webhooks for call events
     #[command(subcommand)]
-    Webhooks(Webhooks),
+    Webhooks(WebhooksCommand),
     /// List and end console sessions
     #[command(subcommand)]
-    Sessions(Sessions),
+    Sessions(SessionsCommand),
 }
 
-/// How a listing is printed.
+/// Output format of a command.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Listing {
-    /// Print JSON for programs
+pub(crate) struct OutputOptions {
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Serve {
-    /// Where to listen
+pub(crate) struct ServeOptions {
+    /// Address to listen on (default: 127.0.0.1:8420)
     #[arg(long, value_name = "HOST:PORT", env = "RIALTO_ADDR")]
     pub(crate) addr: Option<String>,
-    /// Let everybody in who can reach the address; only on loopback
+    /// Accept requests without a token; only on loopback addresses
     #[arg(long)]
     pub(crate) allow_no_auth: bool,
-    /// Start on a damaged database with what can still be read
+    /// Start on a damaged database with the rows that can still be read
     #[arg(long)]
     pub(crate) accept_damage: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Mcp {
-    /// An agent to load at the start (repeatable)
+pub(crate) struct McpStdioOptions {
+    /// Base URL of an agent to load at the start (repeatable)
     #[arg(long = "agent", value_name = "URL")]
     pub(crate) agents: Vec<String>,
-    /// A Cedar policy file in place of the starter policy
+    /// Cedar policy file that replaces the starter policy
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
-    /// Names to list: auto, canonical, legacy or both
+    /// Tool names to list: auto (default), canonical, legacy or both
     #[arg(long, value_name = "MODE")]
     pub(crate) names: Option<String>,
-    /// Tools to list: all, or search (three tools that find, describe and call the others)
+    /// Tools to list: all (default), or search (three tools that find, describe and call the others)
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
-    /// Schemas of arguments to list: auto, portable (no references, a plain object at the root) or original
+    /// Form of argument schemas: auto (default), portable (no references, a plain object at the root) or original
     #[arg(long, value_name = "KIND")]
     pub(crate) schemas: Option<String>,
-    /// Form of failed calls: result (the model reads the reason) or protocol (JSON-RPC errors)
+    /// Form of failed calls: result (default; the model reads the reason) or protocol (JSON-RPC errors)
     #[arg(long, value_name = "FORM")]
     pub(crate) errors: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// Exit when everything was shown, with a status that says whether it worked
+pub(crate) struct DemoOptions {
+    /// Exit after the last step; the status is 1 if a step failed
     #[arg(long)]
     pub(crate) once: bool,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Agents {
+pub(crate) enum AgentsCommand {
     /// Register an agent by its base URL
-    Add(Box<AddAgent>),
-    /// Register many agents, one URL a line
-    Import(ImportAgents),
+    Add(Box<AddAgentOptions>),
+    /// Register agents from a file, one base URL per line
+    Import(ImportAgentsOptions),
     /// List all agents
-    List(Listing),
-    /// Show one agent: skills, card, health, history
+    List(OutputOptions),
+    /// Show one agent: skills, card, health and history
     Show {
-        /// Slug, name, id or URL
+        /// Agent by slug, name, id or URL
         agent: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Fetch the card again
+    /// Fetch the card of an agent again
     Refresh {
-        /// Slug, name, id or URL; none with --all
+        /// Agent by slug, name, id or URL; omit with --all
         #[arg(required_unless_present = "all")]
         agent: Option<String>,
         /// Refresh every agent
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Forget an agent
+    /// Remove an agent
     Remove {
-        /// Slug, name, id or URL
+        /// Agent by slug, name, id or URL
         agent: String,
     },
-    /// Say how far an agent is trusted
+    /// Set the trust level of an agent
     Trust {
-        /// Slug, name, id or URL
+        /// Agent by slug, name, id or URL
         agent: String,
-        /// external or trusted
+        /// Trust level: external or trusted
         level: String,
     },
-    /// Say what an agent is shown at its door, and for whom
-    Credential(Box<AgentCredential>),
-    /// Take a changed card into use that was held back
+    /// Set the credential sent to an agent, globally or per caller
+    Credential(Box<AgentCredentialOptions>),
+    /// Approve a changed card that waits for approval
     Approve {
-        /// Slug, name, id or URL
+        /// Agent by slug, name, id or URL
         agent: String,
     },
 }
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AddAgent {
-    /// The agent's base URL
+pub(crate) struct AddAgentOptions {
+    /// Base URL of the agent
     pub(crate) url: String,
-    /// external (default) or trusted
+    /// Trust level: external (default) or trusted
     #[arg(long, value_name = "LEVEL")]
     pub(crate) trust: Option<String>,
-    /// Write a policy that lets everybody call its skills
+    /// Add a policy that permits all callers to call its skills
     #[arg(long)]
     pub(crate) allow: bool,
-    /// Where below the base URL its card is, when not at a well-known place
+    /// Path of the card below the base URL (default: the well-known paths)
     #[arg(long, value_name = "PATH")]
     pub(crate) card_path: Option<String>,
-    /// Its own wall clock, in milliseconds
+    /// Call timeout for this agent, in milliseconds (default: calls.timeout_ms)
     #[arg(long, value_name = "MS")]
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
     #[command(flatten)]
     pub(crate) credential: CredentialFlags,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ImportAgents {
-    /// The file; `-` reads stdin
+pub(crate) struct ImportAgentsOptions {
+    /// File with one URL per line; `-` reads stdin
     pub(crate) file: PathBuf,
-    /// external (default) or trusted
+    /// Trust level: external (default) or trusted
     #[arg(long, value_name = "LEVEL")]
     pub(crate) trust: Option<String>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Call {
-    /// A skill (vercel_ops.deploy or a2a_vercel_ops_deploy), a tool, or an agent to send a message to
+pub(crate) struct CallOptions {
+    /// Skill (vercel_ops.deploy or a2a_vercel_ops_deploy), tool, or agent that receives a message
     pub(crate) name: String,
-    /// The arguments as JSON, or the message; `-` reads stdin
+    /// Arguments as JSON, or the message; `-` reads stdin
     pub(crate) input: Option<String>,
-    /// An agent to load for this call only (repeatable)
+    /// Base URL of an agent to load for this call only (repeatable)
     #[arg(long = "agent", value_name = "URL")]
     pub(crate) agents: Vec<String>,
-    /// The task to go on with
+    /// Task to continue
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<String>,
-    /// The conversation to go on with
+    /// Conversation to continue
     #[arg(long, value_name = "ID")]
     pub(crate) context: Option<String>,
-    /// How long to wait, in milliseconds
+    /// Time to wait for the result, in milliseconds (default: calls.timeout_ms)
     #[arg(long, value_name = "MS")]
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Keys {
-    /// Make a key (ES256) and write it to a file that only you can read
+pub(crate) enum KeysCommand {
+    /// Create a key (ES256) in a file that only its owner can read
     Create {
-        /// Where to; `card-key.pem` in the data folder unless said otherwise
+        /// File to write (default: card-key.pem in the data folder)
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Show the public half of a key, as others need it to check our signatures
+    /// Show the public key that verifies Rialto's card signatures
     Show {
-        /// The key; the one in the configuration unless said otherwise
+        /// Key file (default: the one in the configuration)
         file: Option<PathBuf>,
     },
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tasks {
-    /// List your tasks, newest first
+pub(crate) enum TasksCommand {
+    /// List tasks, newest first
     List {
-        /// Only those that are not over
+        /// Only active tasks
         #[arg(long)]
         open: bool,
-        /// Only this agent's
+        /// Only tasks of this agent: slug, name, id or URL
         #[arg(long)]
         agent: Option<String>,
-        /// At most so many
+        /// Maximum number of rows
         #[arg(long, default_value_t = 50)]
         limit: usize,
-        /// Only older ones than this task
+        /// Only tasks older than this one
         #[arg(long, value_name = "ID")]
         before: Option<String>,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// List push notifications that were given up, newest first
+    /// List push notifications that could not be delivered, newest first
     Undelivered {
-        /// At most so many
+        /// Maximum number of rows
         #[arg(long, default_value_t = 50)]
         limit: usize,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Show one task; an open one is asked about at its agent
+    /// Show one task; the state of an active one is requested from its agent
     Show {
-        /// Its id, ours or the agent's
+        /// Task id, Rialto's or the agent's
         task: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Call a task off
+    /// Cancel a task
     Cancel {
-        /// Its id, ours or the agent's
+        /// Task id, Rialto's or the agent's
         task: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
 }
 
@@ -383,10 +390,10 @@ pub(crate) enum CallerKindName {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Print every option with its meaning and default, as JSON Schema
+pub(crate) enum ConfigCommand {
+    /// Print all options with meaning and default, as JSON Schema
     Schema,
-    /// Print the configuration in force, as TOML
+    /// Print the active configuration, as TOML
     Show,
 }
 

@@ -1,4 +1,4 @@
-//! One module per command; each does one thing and says how it went.
+//! Commands, one module each.
 
 pub(crate) mod agents;
 pub(crate) mod approvals;
@@ -8,7 +8,6 @@ pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod doctor;
-pub(crate) mod flows;
 pub(crate) mod guard;
 pub(crate) mod inspect;
 pub(crate) mod install;
@@ -21,6 +20,7 @@ pub(crate) mod routing;
 pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod stored_workflows;
 pub(crate) mod tasks;
 pub(crate) mod tokens;
 pub(crate) mod tools;

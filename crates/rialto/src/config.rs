@@ -1,13 +1,13 @@
-//! Everything that can be set: `rialto.toml`, and the environment on top of it.
+//! Configuration: `rialto.toml`, overridden by the environment.
 //!
 //! Each crate owns its section. An unknown key is an error that names the key, because a setting that is silently
 //! ignored is worse than none.
 
 mod a2a;
-pub(crate) mod deployed;
+pub(crate) mod deployments;
 mod limits;
-mod read;
 mod server;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
@@ -17,76 +17,76 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-pub(crate) use self::{a2a::A2a, limits::Limits, server::Server};
-use crate::{environment::Environment, guarding, telemetry::LogFormat};
+pub(crate) use self::{a2a::A2aConfig, limits::LimitsConfig, server::ServerConfig};
+use crate::{environment::Environment, guardrail_config, telemetry::LogFormat};
 
-/// The file that is read when none is named and it is there.
+/// Default configuration file.
 pub(crate) const DEFAULT_FILE: &str = "rialto.toml";
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// The folder everything is kept in. Default: `rialto` in the system's place for data.
+    /// Data folder. Default: `rialto` in the system's folder for application data.
     pub(crate) data: Option<PathBuf>,
     /// The HTTP server.
-    pub(crate) server: Server,
-    /// Who may come in over HTTP.
+    pub(crate) server: ServerConfig,
+    /// Authentication over HTTP.
     pub(crate) auth: rialto_edge::auth::Config,
     /// The store.
     pub(crate) store: rialto_store::Config,
-    /// How much callers and orgs may ask for.
-    pub(crate) limits: Limits,
+    /// Limits of callers and orgs.
+    pub(crate) limits: LimitsConfig,
     /// Calls and the registry.
     pub(crate) calls: rialto_engine::Config,
-    /// Choosing who does work that names nobody.
+    /// Routing of work without a named agent.
     pub(crate) routing: rialto_engine::routing::Config,
-    /// Calls that wait until somebody has approved them.
+    /// Approvals of calls.
     pub(crate) approvals: rialto_engine::approvals::Config,
-    /// A registry elsewhere that is asked when nobody here can do some work.
-    pub(crate) mesh: crate::mesh::Config,
-    /// What may be said to whoever works here, and what they may say back.
+    /// Registry of another Rialto that is asked for agents when no local one matches.
+    pub(crate) mesh: crate::federation::Config,
+    /// Guardrails on the content of requests and responses.
     pub(crate) guardrails: rialto_guard::scoped_rules::Guardrails,
-    /// Everything that leaves over HTTP.
+    /// Outbound HTTP connections.
     pub(crate) outbound: rialto_edge::client::Config,
-    /// The MCP door.
+    /// MCP server.
     pub(crate) mcp: rialto_mcp::Config,
-    /// MCP servers whose tools are offered at every door.
-    pub(crate) mcp_servers: Vec<deployed::McpServer>,
-    /// Functions that are offered at every door.
-    pub(crate) functions: Vec<deployed::Function>,
-    /// Work in many steps.
+    /// MCP servers whose tools are offered on all endpoints.
+    pub(crate) mcp_servers: Vec<deployments::McpServerConfig>,
+    /// Functions that are offered on all endpoints.
+    pub(crate) functions: Vec<deployments::FunctionConfig>,
+    /// Execution of workflows.
     pub(crate) flows: rialto_flow::run::Config,
     /// Workflows and pipelines that are read from files at the start.
-    pub(crate) workflows: Vec<WorkflowFile>,
-    /// Those who are told of calls.
+    pub(crate) workflows: Vec<WorkflowFileConfig>,
+    /// Webhooks.
     pub(crate) webhooks: rialto_hooks::Config,
-    /// How agents are called, and coding agents on this machine.
-    pub(crate) agents: Agents,
-    /// The A2A side.
-    pub(crate) a2a: A2a,
+    /// Agents: remote calls, and coding agents on this machine.
+    pub(crate) agents: AgentsConfig,
+    /// A2A server and client.
+    pub(crate) a2a: A2aConfig,
     /// Logs and traces.
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: TelemetryConfig,
     /// The file that was read, if there was one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
 }
 
-/// How agents are called, and coding agents on this machine.
+/// Agents: remote calls, and coding agents on this machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Agents {
-    /// Coding agents that are started on this machine and offered at every door.
-    pub(crate) local: Vec<deployed::LocalAgent>,
-    /// How remote agents are called.
+pub(crate) struct AgentsConfig {
+    /// Coding agents that are started on this machine and offered on all endpoints.
+    pub(crate) local: Vec<deployments::LocalAgentConfig>,
+    /// Calls of remote agents.
     #[serde(flatten)]
     pub(crate) calls: rialto_a2a::backend::Config,
 }
 
-/// A definition of a workflow or a pipeline.
+/// File with a workflow or a pipeline.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct WorkflowFile {
+pub(crate) struct WorkflowFileConfig {
     /// The file, YAML or JSON.
     pub(crate) file: PathBuf,
     /// The org it belongs to (default: `default`).
@@ -100,43 +100,42 @@ pub(crate) struct WorkflowFile {
 /// Logs and traces.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Telemetry {
-    /// How the lines of the log look.
+pub(crate) struct TelemetryConfig {
+    /// Format of log lines.
     pub(crate) log: LogFormat,
-    /// Whether calls that end well are logged as `info`; else they are as `debug`. Failures always are, as `warn`.
+    /// Log successful calls at `info` in place of `debug`. Failed calls are always logged at `warn`.
     pub(crate) log_calls: bool,
-    /// The collector that is told of calls, as OTLP over HTTP: `http://localhost:4318`. Without it,
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` counts, and without that no traces are made.
+    /// URL of an OpenTelemetry collector for traces of calls, OTLP over HTTP: `http://localhost:4318`. Default:
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, or no traces.
     pub(crate) otlp_endpoint: Option<String>,
-    /// The share of calls that are traced when they come without a trace: 1 is all of them. Those that come with one are
-    /// traced if their sender does.
+    /// Share of calls without a trace context that are traced, 0 to 1. Calls with one follow their sender's decision.
     pub(crate) sample_ratio: f64,
 }
 
-/// Why the configuration was not accepted.
+/// Error of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The file that was named is not there or cannot be read.
+    /// The file does not exist or cannot be read.
     #[error("{path}: {reason}")]
     Unreadable {
-        /// Which file.
+        /// Path.
         path: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// It says something we do not understand.
+    /// Invalid key or value.
     #[error("{place}: {reason}")]
     Invalid {
         /// File and key, or variable.
         place: String,
-        /// What is wrong.
+        /// Reason.
         reason: String,
     },
 }
 
-// === impl Telemetry ===
+// === impl TelemetryConfig ===
 
-impl Default for Telemetry {
+impl Default for TelemetryConfig {
     fn default() -> Self {
         Self { log: LogFormat::Text, log_calls: false, otlp_endpoint: None, sample_ratio: 1.0 }
     }
@@ -145,11 +144,11 @@ impl Default for Telemetry {
 // === impl Config ===
 
 impl Config {
-    /// Reads the file, if there is one, and then the environment.
+    /// Reads the file, if it exists, and then the environment.
     pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
-        let (place, mut table) = read::read(file)?;
-        read::overlay(&mut table, environment)?;
-        if let Some((key, reason)) = table.get("guardrails").and_then(guarding::mistake) {
+        let (place, mut table) = sources::read_file(file)?;
+        sources::apply_environment(&mut table, environment)?;
+        if let Some((key, reason)) = table.get("guardrails").and_then(guardrail_config::find_config_error) {
             return Err(ConfigError::Invalid { place: format!("{place}: guardrails.{key}"), reason });
         }
         let mut config: Self =
@@ -174,8 +173,8 @@ impl Config {
         Ok(config)
     }
 
-    /// What the MCP door is to know, also from sections that are not its own.
-    pub(crate) fn mcp_door(&self) -> rialto_mcp::Config {
+    /// Configuration of the MCP server, with values from other sections.
+    pub(crate) fn mcp_config(&self) -> rialto_mcp::Config {
         let invoking = InvokeConfig {
             default_agent_card_url: self.a2a.default_agent_card_url.clone(),
             default_timeout_secs: self.a2a.default_timeout,
@@ -190,12 +189,12 @@ impl Config {
         }
     }
 
-    /// What is to be deployed, or where the first thing is wrong, and what.
+    /// Configured deployments, or the first error with its location.
     pub(crate) fn deployments(&self) -> Result<Vec<Deployment>, (String, String)> {
-        deployed::all(&self.mcp_servers, &self.functions, &self.agents.local)
+        deployments::all_deployments(&self.mcp_servers, &self.functions, &self.agents.local)
     }
 
-    /// JSON Schema of the file, every option with its meaning and default.
+    /// JSON Schema of the file: all options with meaning and default.
     pub(crate) fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
     }

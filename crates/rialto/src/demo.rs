@@ -1,6 +1,6 @@
-//! `rialto demo`: the bridge at work, with built-in agents of several generations and a real gateway.
+//! `rialto demo`: a demonstration with built-in agents of several A2A versions and a real server.
 //!
-//! Nothing is kept: the registry lives in memory, everything listens on free loopback ports and ends with the demo.
+//! Nothing is stored: the registry is in memory, and all listeners use free loopback ports and end with the demo.
 
 mod agents;
 mod client;
@@ -11,29 +11,29 @@ use rialto_engine::registry::Registration;
 use rialto_model::{agent::Trust, ids::Scope};
 use serde_json::{Value, json};
 
-use self::{agents::SampleAgent, client::McpClient};
+use self::{agents::SampleAgent, client::DemoMcpClient};
 use crate::{
-    cli::Demo,
+    app::{App, DataLocation},
+    cli::DemoOptions,
     commands::serve,
     config::Config,
+    console_host,
     environment::Environment,
-    office,
-    output::{self, Trouble, printable},
-    program::{Place, Program},
+    output::{self, CommandError, sanitize},
 };
 
-/// The agent nobody has vouched for.
-const STRANGER: &str = "stranger";
+/// Agent with an external trust level.
+const UNTRUSTED_AGENT: &str = "stranger";
 
-/// What one step of the demo must show.
-struct Step {
+/// Step of the demo and its expected outcome.
+struct DemoStep {
     title: &'static str,
     tool: &'static str,
     arguments: Value,
-    expect: Expect,
+    expect: ExpectedOutcome,
 }
 
-enum Expect {
+enum ExpectedOutcome {
     /// A result that contains this text.
     Result(&'static str),
     /// A result that contains this text, with progress on the way.
@@ -42,27 +42,27 @@ enum Expect {
     Error(i64),
 }
 
-pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), Trouble> {
+pub(crate) async fn run(options: DemoOptions, environment: &Environment) -> Result<(), CommandError> {
     let samples = agents::start_all()
         .await
-        .map_err(|error| Trouble::other(format!("no sample agent could be started: {error}")))?;
-    let program = Program::open(Config::default(), Place::Memory, None, environment).await?;
-    let door = HttpListener::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
+        .map_err(|error| CommandError::failed(format!("no sample agent could be started: {error}")))?;
+    let program = App::open(Config::default(), DataLocation::Memory, None, environment).await?;
+    let door = HttpListener::open("127.0.0.1:0").await.map_err(|error| CommandError::failed(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
-    let sessions = office::sessions(&program.engine).await?;
-    let app = serve::app(&program, Authentication::Open(program.local_caller()), sessions, &door)?;
+    let sessions = console_host::open_sessions(&program.engine).await?;
+    let app = serve::build_app(&program, Authentication::Open(program.local_caller()), sessions, &door)?;
     let stop = program.stop().clone();
-    let served = tokio::spawn(serve::serve_until(door, app, serve::lanes(&program)?, stop.clone()));
+    let served = tokio::spawn(serve::serve_until(door, app, serve::worker_threads(&program)?, stop.clone()));
 
-    heading("Sample A2A agents of four generations, and a gateway");
+    print_heading("Sample A2A agents of four generations, and a gateway");
     register(&program, &samples).await?;
-    let client = McpClient::new(&url).map_err(Trouble::other)?;
-    let shown = show(&program, &client).await;
-    connect(&url);
+    let client = DemoMcpClient::new(&url).map_err(CommandError::failed)?;
+    let shown = run_steps(&program, &client).await;
+    print_connect_hint(&url);
     if shown.is_ok() && !options.once {
-        let terminated = serve::terminated();
+        let terminated = serve::stop_signal();
         program.start();
-        output::line("\nThe agents and the gateway stay up until you press Ctrl-C.");
+        output::print_line("\nThe agents and the server run until you press Ctrl-C.");
         terminated.await;
     }
     stop.cancel();
@@ -70,11 +70,11 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     shown
 }
 
-async fn register(program: &Program, samples: &[SampleAgent]) -> Result<(), Trouble> {
+async fn register(program: &App, samples: &[SampleAgent]) -> Result<(), CommandError> {
     let mut rows = Vec::new();
     for sample in samples {
         let slug = rialto_model::name::agent_slug(sample.name);
-        let trust = if slug == STRANGER { Trust::External } else { Trust::Trusted };
+        let trust = if slug == UNTRUSTED_AGENT { Trust::External } else { Trust::Trusted };
         let registration =
             Registration { trust: Some(trust), allow_private: true, ..Registration::new(&sample.url) };
         let agent = program.engine.registry().register(registration).await?.agent;
@@ -85,34 +85,34 @@ async fn register(program: &Program, samples: &[SampleAgent]) -> Result<(), Trou
             agent.trust.to_string(),
         ]);
     }
-    output::table(&["agent", "speaks a2a", "url", "trust"], rows);
+    output::print_table(&["agent", "speaks a2a", "url", "trust"], rows);
     Ok(())
 }
 
-async fn show(program: &Program, client: &McpClient) -> Result<(), Trouble> {
-    heading("An MCP client lists the tools (tools/list)");
-    let listed = client.request("tools/list", json!({}), |_| {}).await.map_err(Trouble::other)?;
-    let listed = listed.map_err(|error| Trouble::other(format!("tools/list failed: {error}")))?;
+async fn run_steps(program: &App, client: &DemoMcpClient) -> Result<(), CommandError> {
+    print_heading("An MCP client lists the tools (tools/list)");
+    let listed = client.request("tools/list", json!({}), |_| {}).await.map_err(CommandError::failed)?;
+    let listed = listed.map_err(|error| CommandError::failed(format!("tools/list failed: {error}")))?;
     for tool in listed["tools"].as_array().into_iter().flatten() {
-        let text = |member: &str| printable(tool[member].as_str().unwrap_or_default());
-        output::line(format!("  {:<22} {}", text("name"), style(text("description")).dim()));
+        let text = |member: &str| sanitize(tool[member].as_str().unwrap_or_default());
+        output::print_line(format!("  {:<22} {}", text("name"), style(text("description")).dim()));
     }
     let mut failed = 0;
     for step in steps() {
-        failed += usize::from(!take(client, &step).await?);
+        failed += usize::from(!run_step(client, &step).await?);
     }
-    heading("The fix that the denial names: rialto agents trust stranger trusted");
+    print_heading("The fix that the denial names: rialto agents trust stranger trusted");
     let registry = program.engine.registry();
-    let stranger = registry.find(&Scope::default(), STRANGER)?;
+    let stranger = registry.find(&Scope::default(), UNTRUSTED_AGENT)?;
     registry.set_trust(&stranger, Trust::Trusted).await?;
-    let again = Step {
+    let again = DemoStep {
         title: "The same call, once the agent is trusted",
         tool: "stranger.gossip",
         arguments: json!({ "about": "the bridge" }),
-        expect: Expect::Result("bridge"),
+        expect: ExpectedOutcome::Result("bridge"),
     };
-    failed += usize::from(!take(client, &again).await?);
-    heading(if failed == 0 {
+    failed += usize::from(!run_step(client, &again).await?);
+    print_heading(if failed == 0 {
         "Everything crossed as it should"
     } else {
         "Not everything crossed as it should"
@@ -120,86 +120,86 @@ async fn show(program: &Program, client: &McpClient) -> Result<(), Trouble> {
     if failed == 0 {
         Ok(())
     } else {
-        Err(Trouble::other(format!("{failed} steps did not show what they should")))
+        Err(CommandError::failed(format!("{failed} steps did not show what they should")))
     }
 }
 
-fn steps() -> Vec<Step> {
+fn steps() -> Vec<DemoStep> {
     vec![
-        Step {
+        DemoStep {
             title: "A data result, from a 1.0 agent",
             tool: "weather_desk.forecast",
             arguments: json!({ "city": "Venice" }),
-            expect: Expect::Result("Venice"),
+            expect: ExpectedOutcome::Result("Venice"),
         },
-        Step {
+        DemoStep {
             title: "A text result, from a 0.3 agent",
             tool: "night_porter.greet",
             arguments: json!({ "name": "Ada" }),
-            expect: Expect::Result("Ada"),
+            expect: ExpectedOutcome::Result("Ada"),
         },
-        Step {
-            title: "A stream, followed as it comes",
+        DemoStep {
+            title: "A stream, shown as it arrives",
             tool: "night_porter.story",
             arguments: json!({}),
-            expect: Expect::Stream(""),
+            expect: ExpectedOutcome::Stream(""),
         },
-        Step {
+        DemoStep {
             title: "An agent of the first generation (0.1)",
             tool: "old_scribe.copy",
             arguments: json!({ "text": "to be copied" }),
-            expect: Expect::Result("to be copied"),
+            expect: ExpectedOutcome::Result("to be copied"),
         },
-        Step {
+        DemoStep {
             title: "Arguments that the skill's schema does not allow",
             tool: "weather_desk.forecast",
             arguments: json!({ "city": 7 }),
-            expect: Expect::Error(-32602),
+            expect: ExpectedOutcome::Error(-32602),
         },
-        Step {
+        DemoStep {
             title: "A task that fails",
             tool: "broken_clock.tell",
             arguments: json!({}),
-            expect: Expect::Error(-32204),
+            expect: ExpectedOutcome::Error(-32204),
         },
-        Step {
-            title: "A denial: nobody has vouched for this agent",
+        DemoStep {
+            title: "A denial: the agent is external and no policy permits the call",
             tool: "stranger.gossip",
             arguments: json!({ "about": "the bridge" }),
-            expect: Expect::Error(-32003),
+            expect: ExpectedOutcome::Error(-32003),
         },
     ]
 }
 
-/// Makes one call and prints what came of it. Answers whether it was what the step must show.
-async fn take(client: &McpClient, step: &Step) -> Result<bool, Trouble> {
-    heading(step.title);
-    output::line(format!("  → {} {}", step.tool, step.arguments));
+/// Runs a step and prints its outcome. Returns true if it is the expected one.
+async fn run_step(client: &DemoMcpClient, step: &DemoStep) -> Result<bool, CommandError> {
+    print_heading(step.title);
+    output::print_line(format!("  → {} {}", step.tool, step.arguments));
     let mut progress = 0;
     let params = json!({ "name": step.tool, "arguments": step.arguments });
     let answer = client
         .request("tools/call", params, |text| {
             progress += 1;
-            output::line(format!("  · {}", style(printable(text)).dim()));
+            output::print_line(format!("  · {}", style(sanitize(text)).dim()));
         })
         .await
-        .map_err(Trouble::other)?;
+        .map_err(CommandError::failed)?;
     let as_expected = match (&answer, &step.expect) {
-        (Ok(result), Expect::Result(text)) => result.to_string().contains(text),
-        (Ok(result), Expect::Stream(text)) => progress > 0 && result.to_string().contains(text),
-        (Err(error), Expect::Error(code)) => error["code"] == *code,
+        (Ok(result), ExpectedOutcome::Result(text)) => result.to_string().contains(text),
+        (Ok(result), ExpectedOutcome::Stream(text)) => progress > 0 && result.to_string().contains(text),
+        (Err(error), ExpectedOutcome::Error(code)) => error["code"] == *code,
         _ => false,
     };
     match &answer {
-        Ok(result) => output::line(format!("  ← {}", readable(result))),
-        Err(error) => output::line(format!(
+        Ok(result) => output::print_line(format!("  ← {}", readable(result))),
+        Err(error) => output::print_line(format!(
             "  ← error {}: {}",
             error["code"],
-            printable(error["message"].as_str().unwrap_or_default())
+            sanitize(error["message"].as_str().unwrap_or_default())
         )),
     }
     if !as_expected {
-        output::line(format!("  {}", style("this is not what it should be").red()));
+        output::print_line(format!("  {}", style("unexpected response").red()));
     }
     Ok(as_expected)
 }
@@ -209,22 +209,22 @@ fn readable(result: &Value) -> String {
         Value::Null => {
             let texts =
                 result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
-            printable(&texts.collect::<Vec<_>>().join(" "))
+            sanitize(&texts.collect::<Vec<_>>().join(" "))
         }
-        data => printable(&data.to_string()),
+        data => sanitize(&data.to_string()),
     }
 }
 
-fn connect(url: &str) {
-    heading("Connect a real MCP client");
-    output::line(format!("  Claude Code   claude mcp add --transport http rialto {url}"));
-    output::line(format!("  Gemini CLI    gemini mcp add --transport http rialto {url}"));
-    output::line(format!(
+fn print_connect_hint(url: &str) {
+    print_heading("Connect a real MCP client");
+    output::print_line(format!("  Claude Code   claude mcp add --transport http rialto {url}"));
+    output::print_line(format!("  Gemini CLI    gemini mcp add --transport http rialto {url}"));
+    output::print_line(format!(
         "  Inspector     npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list"
     ));
-    output::line("  Your agents   rialto mcp --agent https://agents.example.com/reviewer");
+    output::print_line("  Your agents   rialto mcp --agent https://agents.example.com/reviewer");
 }
 
-fn heading(text: &str) {
-    output::line(format!("\n{}", style(text).bold()));
+fn print_heading(text: &str) {
+    output::print_line(format!("\n{}", style(text).bold()));
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use rialto_model::call::HOPS_VARIABLE;
 
-/// What the process was started with.
+/// Environment variables at the start of the process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
@@ -12,7 +12,7 @@ pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The environment of this process. Variables that are not text are left out.
-    pub(crate) fn of_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self(
             std::env::vars_os()
                 .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
@@ -25,19 +25,19 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables whose name begins with `prefix`.
-    pub(crate) fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    /// All variables with this prefix.
+    pub(crate) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let of_interest =
             self.0.range(prefix.to_owned()..).take_while(move |(name, _)| name.starts_with(prefix));
         of_interest.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many calls through Rialto led to this process, if one started it. A count that cannot be read is the highest.
+    /// Number of calls through Rialto that led to this process. An unreadable count is the maximum.
     pub(crate) fn hops(&self) -> u8 {
         self.get(HOPS_VARIABLE).map_or(0, |count| count.trim().parse().unwrap_or(u8::MAX))
     }
 
-    /// Where a person's own settings are, and what only that person may read.
+    /// Folder for private settings of the user.
     pub(crate) fn config_dir(&self) -> PathBuf {
         let home = || self.get("HOME").or_else(|| self.get("USERPROFILE")).map(PathBuf::from);
         self.get("XDG_CONFIG_HOME")
@@ -48,7 +48,7 @@ impl Environment {
             .join("rialto")
     }
 
-    /// Where data goes when nobody says: the place this kind of system has for it.
+    /// Default data folder of this system.
     pub(crate) fn default_data_dir(&self) -> PathBuf {
         let home = || self.get("HOME").or_else(|| self.get("USERPROFILE")).map(PathBuf::from);
         self.get("XDG_DATA_HOME")

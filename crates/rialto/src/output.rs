@@ -1,4 +1,4 @@
-//! What people and programs read: tables, JSON, and a sign of life while something takes long.
+//! Output of commands: tables, JSON and a progress spinner.
 
 use std::{
     io::{IsTerminal, Write},
@@ -14,11 +14,11 @@ use rialto_model::{
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::vault::TroubleWithSecrets;
+use crate::vault::SecretsError;
 
 /// Why a command did not succeed, and the status to exit with.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CommandError {
     /// For the person.
     pub(crate) message: String,
     /// For the shell.
@@ -27,40 +27,40 @@ pub(crate) struct Trouble {
     pub(crate) failure: Option<Failure>,
 }
 
-/// How long something may take without a sign of life.
-const SOON: Duration = Duration::from_secs(1);
+/// Delay before the spinner appears.
+const SPINNER_DELAY: Duration = Duration::from_secs(1);
 
 /// A sign of life on stderr, after a second, and only on a terminal.
-pub(crate) struct Spinner {
+pub(crate) struct ProgressSpinner {
     bar: ProgressBar,
     /// Shows it in a second.
     showing: JoinHandle<()>,
 }
 
-/// Prints one line. A reader that went away is not our trouble.
-pub(crate) fn line(text: impl AsRef<str>) {
+/// Prints one line. A closed output is not an error.
+pub(crate) fn print_line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
 
-/// Prints one line for whoever reads along, and says when nobody does any more.
-pub(crate) fn try_line(text: impl AsRef<str>) -> std::io::Result<()> {
+/// Prints one line, and returns an error if output is closed.
+pub(crate) fn try_print_line(text: impl AsRef<str>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", text.as_ref())?;
     out.flush()
 }
 
 /// Prints one line beside the result.
-pub(crate) fn note(text: impl AsRef<str>) {
+pub(crate) fn print_note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// Prints a value as JSON, on many lines. Raw JSON inside of it keeps its text.
-pub(crate) fn json<T: Serialize + ?Sized>(value: &T) {
-    line(indented(&serde_json::to_string(value).unwrap_or_default()));
+/// Prints a value as indented JSON. Embedded raw JSON retains its text.
+pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) {
+    print_line(indent_json(&serde_json::to_string(value).unwrap_or_default()));
 }
 
-/// Prints a table, as wide as the terminal, or plain when nobody looks.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) {
+/// Prints a table, as wide as the terminal, or plain if output is not a terminal.
+pub(crate) fn print_table(header: &[&str], rows: Vec<Vec<String>>) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
@@ -68,15 +68,15 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) {
     }
     table.set_header(header.iter().map(|name| name.to_uppercase()));
     for row in rows {
-        table.add_row(row.into_iter().map(|cell| printable(&cell)));
+        table.add_row(row.into_iter().map(|cell| sanitize(&cell)));
     }
     for text in table.to_string().lines() {
-        line(text.trim_end());
+        print_line(text.trim_end());
     }
 }
 
-/// What an agent says about itself is not to move the cursor or turn the text around.
-pub(crate) fn printable(text: &str) -> String {
+/// Removes control characters from untrusted text, which could move the cursor or reverse the text.
+pub(crate) fn sanitize(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -84,8 +84,8 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect()
 }
 
-/// JSON with a line for each member. Only white space changes: a number is never read, so it keeps its digits.
-fn indented(json: &str) -> String {
+/// Indents JSON. Only white space changes: numbers are not parsed, so they keep all digits.
+fn indent_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
     let mut chars = json.chars().peekable();
@@ -132,15 +132,15 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-// === impl Spinner ===
+// === impl ProgressSpinner ===
 
-impl Spinner {
+impl ProgressSpinner {
     /// Begins with a word on what takes so long.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self::on(ProgressDrawTarget::stderr(), what)
+        Self::with_target(ProgressDrawTarget::stderr(), what)
     }
 
-    fn on(target: ProgressDrawTarget, what: impl Into<String>) -> Self {
+    fn with_target(target: ProgressDrawTarget, what: impl Into<String>) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
             bar.set_style(style);
@@ -148,41 +148,41 @@ impl Spinner {
         bar.set_message(what.into());
         let later = bar.clone();
         let showing = tokio::spawn(async move {
-            tokio::time::sleep(SOON).await;
+            tokio::time::sleep(SPINNER_DELAY).await;
             later.set_draw_target(target);
             later.enable_steady_tick(Duration::from_millis(120));
         });
         Self { bar, showing }
     }
 
-    /// Says how it goes.
-    pub(crate) fn say(&self, text: &str) {
-        self.bar.set_message(printable(text));
+    /// Sets the message.
+    pub(crate) fn set_message(&self, text: &str) {
+        self.bar.set_message(sanitize(text));
     }
 }
 
-impl Drop for Spinner {
+impl Drop for ProgressSpinner {
     fn drop(&mut self) {
         self.showing.abort();
         self.bar.finish_and_clear();
     }
 }
 
-// === impl Trouble ===
+// === impl CommandError ===
 
-impl Trouble {
-    /// Trouble with how the command was given.
+impl CommandError {
+    /// Error in the arguments of a command.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 2, failure: None }
     }
 
-    /// Trouble of another kind.
-    pub(crate) fn other(message: impl Into<String>) -> Self {
+    /// Any other error.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 1, failure: None }
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         let status = match failure.kind {
             Kind::PeerFailed | Kind::Conflict | Kind::Unsupported => 1,
@@ -197,35 +197,35 @@ impl From<Failure> for Trouble {
     }
 }
 
-impl From<rialto_engine::registry::RegistryError> for Trouble {
+impl From<rialto_engine::registry::RegistryError> for CommandError {
     fn from(error: rialto_engine::registry::RegistryError) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<TroubleWithSecrets> for Trouble {
-    fn from(trouble: TroubleWithSecrets) -> Self {
+impl From<SecretsError> for CommandError {
+    fn from(trouble: SecretsError) -> Self {
         match trouble {
-            TroubleWithSecrets::Usage(why) => Self::usage(why),
-            TroubleWithSecrets::Missing(_) => Self::usage(trouble.to_string()),
-            _ => Self::other(trouble.to_string()),
+            SecretsError::Usage(why) => Self::usage(why),
+            SecretsError::Missing(_) => Self::usage(trouble.to_string()),
+            _ => Self::failed(trouble.to_string()),
         }
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
-        Self::other(error.to_string())
+        Self::failed(error.to_string())
     }
 }
 
-impl From<crate::program::BuildError> for Trouble {
-    fn from(error: crate::program::BuildError) -> Self {
-        Self::other(error.to_string())
+impl From<crate::app::BuildError> for CommandError {
+    fn from(error: crate::app::BuildError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 
-impl From<crate::config::ConfigError> for Trouble {
+impl From<crate::config::ConfigError> for CommandError {
     fn from(error: crate::config::ConfigError) -> Self {
         Self::usage(error.to_string())
     }
@@ -245,14 +245,14 @@ mod tests {
     #[test]
     fn json_is_indented_and_no_digit_changes() {
         let value = serde_json::json!({ "a": [1, {}, [], { "b": "x\\\": [1, 2]" }], "ü": null });
-        assert_eq!(indented(&value.to_string()), serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(indent_json(&value.to_string()), serde_json::to_string_pretty(&value).unwrap());
         assert_eq!(
-            indented("{ \"n\" :123456789012345678901234567890.10}"),
+            indent_json("{ \"n\" :123456789012345678901234567890.10}"),
             "{\n  \"n\": 123456789012345678901234567890.10\n}"
         );
     }
 
-    /// A terminal that remembers whether anything was drawn on it.
+    /// Terminal that records whether it was drawn on.
     #[derive(Clone, Debug, Default)]
     struct Paper(Arc<AtomicBool>);
 
@@ -308,23 +308,25 @@ mod tests {
     #[tokio::test]
     async fn what_is_over_within_a_second_shows_no_sign_of_life() {
         let paper = Paper::default();
-        let spinner = Spinner::on(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
-        spinner.say("still");
-        tokio::time::sleep(SOON / 4).await;
+        let spinner =
+            ProgressSpinner::with_target(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
+        spinner.set_message("still");
+        tokio::time::sleep(SPINNER_DELAY / 4).await;
         drop(spinner);
         assert!(!paper.is_drawn_on());
-        let spinner = Spinner::on(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
+        let spinner =
+            ProgressSpinner::with_target(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
         let drawn = async {
             while !paper.is_drawn_on() {
-                tokio::time::sleep(SOON / 20).await;
+                tokio::time::sleep(SPINNER_DELAY / 20).await;
             }
         };
-        tokio::time::timeout(SOON * 20, drawn).await.unwrap();
+        tokio::time::timeout(SPINNER_DELAY * 20, drawn).await.unwrap();
         drop(spinner);
     }
 
     #[test]
     fn what_an_agent_says_cannot_move_the_cursor() {
-        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\nd"), "a [2Jb c d");
+        assert_eq!(sanitize("a\u{1b}[2Jb\u{202e}c\nd"), "a [2Jb c d");
     }
 }

@@ -1,11 +1,10 @@
-//! Where policies are kept: Cedar files in the data folder, to read and edit with any editor, and beside them those in the
-//! store ([`Book`]).
+//! Policies: Cedar files in the data folder, editable with any editor, and policies in the store ([`PolicyStore`]).
 //!
-//! What is saved here is checked first, together with everything else that is in force, and nothing is written unless
-//! all of it holds up. A file appears whole or not at all, and the text it replaces is kept as a version.
+//! A change is validated together with all active policies, and nothing is written unless the whole set is valid. Files are replaced
+//! atomically, and the replaced text is stored as a version.
 
-mod book;
-mod versions;
+mod history;
+mod policy_store;
 
 use std::{
     fs::{self, File},
@@ -20,25 +19,25 @@ use rialto_model::{
 };
 use rialto_policy::{OWNER_ADMIN, Policy, PolicyError, PolicySource, PolicySourceError, STARTER};
 
-use self::versions::Versions;
+use self::history::PolicyFileHistory;
 pub(crate) use self::{
-    book::{Book, Kept, PolicyKey, Shelf},
-    versions::Version,
+    history::PolicyFileVersion,
+    policy_store::{PolicyKey, PolicyLocation, PolicyStore, SavedPolicyText},
 };
 
 /// The policies of a fresh install, by file.
-const INSTALLED: [(&str, &str); 2] = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
+const INITIAL_POLICIES: [(&str, &str); 2] = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
 
 /// Held while something is written, so that two programs do not each check what the other is about to change.
 const LOCK_FILE: &str = ".lock";
 
-/// Where the policies of this machine come from.
+/// Source of policy files.
 #[derive(Clone, Debug)]
-pub(crate) enum Policies {
+pub(crate) enum PolicyFiles {
     /// The `.cedar` files of a folder, which apply to all orgs, and those of its folders, which are named after orgs and apply
     /// to that org alone. The starter policy is written there when the folder is new.
     Folder(PathBuf),
-    /// One file, instead of everything else.
+    /// One file that replaces all others.
     File(PathBuf),
     /// The starter policy, in memory.
     Starter,
@@ -46,12 +45,12 @@ pub(crate) enum Policies {
 
 /// Why policies were not changed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SaveError {
-    /// They would not hold up.
+pub(crate) enum PolicySaveError {
+    /// The policies would be invalid.
     #[error("nothing was changed, because the policies would not be valid:\n{0}")]
     Invalid(#[from] PolicyError),
-    /// They are not kept in a folder.
-    #[error("these policies are not kept in a folder that could be written to")]
+    /// The policies are not in a folder.
+    #[error("these policies are not in a folder that can be written to")]
     NoFolder,
     /// That cannot be a file's name.
     #[error(
@@ -59,22 +58,22 @@ pub(crate) enum SaveError {
     )]
     Name(String),
     /// There is none with that name.
-    #[error("there is no policy \"{0}\"; `rialto policy list` shows those that are")]
+    #[error("there is no policy \"{0}\"; `rialto policy list` lists all")]
     NotFound(String),
     /// There is a file with that name, and one in the store.
-    #[error("\"{0}\" is a file, and there is one in the store too; say which with --as-file or --store")]
+    #[error("\"{0}\" is both a file and in the store; select one with --as-file or --store")]
     Both(String),
     /// The store did not do its part.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// It stands in a file with others.
+    /// The policy is in a file with others.
     #[error(
         "\"{name}\" is one of {count} policies in {file}; edit {path}, or name the file to remove all of it"
     )]
     Shared {
         /// The policy.
         name: String,
-        /// How many there are in its file.
+        /// Number of policies in that file.
         count: usize,
         /// The file's name.
         file: String,
@@ -82,7 +81,7 @@ pub(crate) enum SaveError {
         path: String,
     },
     /// There is no such version.
-    #[error("\"{name}\" has no version {version}; `rialto policy history {name}` shows those it has")]
+    #[error("\"{name}\" has no version {version}; `rialto policy history {name}` lists all")]
     NoVersion {
         /// The policy.
         name: String,
@@ -92,16 +91,16 @@ pub(crate) enum SaveError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Path.
         path: String,
         /// Why.
         source: io::Error,
     },
 }
 
-// === impl Policies ===
+// === impl PolicyFiles ===
 
-impl Policies {
+impl PolicyFiles {
     /// Makes the folder with the starter policy, unless it is there.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let Self::Folder(folder) = self else { return Ok(()) };
@@ -109,7 +108,7 @@ impl Policies {
             return Ok(());
         }
         fs::create_dir_all(folder)?;
-        INSTALLED.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+        INITIAL_POLICIES.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     }
 
     /// The texts, by file name.
@@ -121,13 +120,13 @@ impl Policies {
                     text: text.to_owned(),
                     org: None,
                 };
-                Ok(INSTALLED.map(source).to_vec())
+                Ok(INITIAL_POLICIES.map(source).to_vec())
             }
-            Self::File(file) => Ok(vec![source(file)?]),
+            Self::File(file) => Ok(vec![read_source(file)?]),
             Self::Folder(folder) => {
-                let mut sources = files_in(folder, None)?;
-                for org in orgs_in(folder)? {
-                    sources.extend(files_in(&folder.join(org.as_str()), Some(&org))?);
+                let mut sources = read_folder(folder, None)?;
+                for org in list_orgs(folder)? {
+                    sources.extend(read_folder(&folder.join(org.as_str()), Some(&org))?);
                 }
                 Ok(sources)
             }
@@ -135,26 +134,26 @@ impl Policies {
     }
 
     /// The texts that a file had before, newest first.
-    fn versions(&self, owner: Option<&OrgId>, stem: &str) -> Result<Vec<Version>, SaveError> {
-        Versions::of(&folder_of(self.folder()?, owner)).list(owner, stem)
+    fn versions(&self, owner: Option<&OrgId>, stem: &str) -> Result<Vec<PolicyFileVersion>, PolicySaveError> {
+        PolicyFileHistory::in_folder(&owner_folder(self.folder()?, owner)).list(owner, stem)
     }
 
-    /// Changes one file: `decide` sees what is in force, what is kept elsewhere (`beside`) included, and says which file shall
-    /// hold what, or nothing.
+    /// Changes one file: `decide` receives the active policies, also those of other locations (`beside`), and returns the file to write
+    /// and its text, or nothing.
     fn change(
         &self,
         now: Timestamp,
         beside: &[PolicySource],
-        decide: impl FnOnce(&[PolicySource]) -> Result<(PolicyKey, Option<String>), SaveError>,
-    ) -> Result<Kept, SaveError> {
+        decide: impl FnOnce(&[PolicySource]) -> Result<(PolicyKey, Option<String>), PolicySaveError>,
+    ) -> Result<SavedPolicyText, PolicySaveError> {
         let _lock = lock(self.folder()?)?;
         let mut sources = self.sources()?;
         sources.extend_from_slice(beside);
         let (key, text) = decide(&sources)?;
-        let folder = folder_of(self.folder()?, key.owner.as_ref());
+        let folder = owner_folder(self.folder()?, key.owner.as_ref());
         let path = folder.join(key.source_name());
-        let kept = Kept { key: key.clone(), path: Some(path.clone()) };
-        let before = sources.iter().position(|source| PolicyKey::of(source) == key);
+        let kept = SavedPolicyText { key: key.clone(), path: Some(path.clone()) };
+        let before = sources.iter().position(|source| PolicyKey::from_source(source) == key);
         let before = before.map(|at| sources.remove(at));
         if before.as_ref().map(|source| &source.text) == text.as_ref() {
             return Ok(kept);
@@ -162,28 +161,28 @@ impl Policies {
         sources.extend(text.clone().map(|text| key.source(text)));
         check_owner(&sources, key.owner.as_ref())?;
         if let Some(before) = before {
-            Versions::of(&folder).keep(&key.stem, &before.text, now)?;
+            PolicyFileHistory::in_folder(&folder).add(&key.stem, &before.text, now)?;
         }
         match text {
             Some(text) => {
                 fs::create_dir_all(&folder).map_err(|source| file_error(&folder, source))?;
-                write_whole(&path, &text)?;
+                write_atomically(&path, &text)?;
             }
             None => fs::remove_file(&path).map_err(|source| file_error(&path, source))?,
         }
         Ok(kept)
     }
 
-    fn folder(&self) -> Result<&Path, SaveError> {
+    fn folder(&self) -> Result<&Path, PolicySaveError> {
         match self {
             Self::Folder(folder) => Ok(folder),
-            Self::File(_) | Self::Starter => Err(SaveError::NoFolder),
+            Self::File(_) | Self::Starter => Err(PolicySaveError::NoFolder),
         }
     }
 }
 
 /// Writes a file that others may be reading: it has the old text or the new one, also after a loss of power.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), SaveError> {
+pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<(), PolicySaveError> {
     let draft = path.with_extension(format!("{}.draft", fresh()));
     let written = File::create(&draft)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
@@ -194,7 +193,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), SaveError> {
     })
 }
 
-pub(crate) fn source(file: &Path) -> Result<PolicySource, PolicyError> {
+pub(crate) fn read_source(file: &Path) -> Result<PolicySource, PolicyError> {
     let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
     let name = file
         .file_name()
@@ -202,7 +201,7 @@ pub(crate) fn source(file: &Path) -> Result<PolicySource, PolicyError> {
     Ok(PolicySource { name, text, org: None })
 }
 
-/// Checks the policies of one owner. Those of others say nothing to them, and their problems are not the owner's.
+/// Validates the policies of one owner, independent of problems in others'.
 fn check_owner(sources: &[PolicySource], owner: Option<&OrgId>) -> Result<(), PolicyError> {
     let owned: Vec<PolicySource> =
         sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
@@ -210,51 +209,51 @@ fn check_owner(sources: &[PolicySource], owner: Option<&OrgId>) -> Result<(), Po
 }
 
 /// The folder that files of an owner are in.
-fn folder_of(folder: &Path, owner: Option<&OrgId>) -> PathBuf {
+fn owner_folder(folder: &Path, owner: Option<&OrgId>) -> PathBuf {
     owner.map_or_else(|| folder.to_owned(), |org| folder.join(org.as_str()))
 }
 
 /// The Cedar files of one folder, by name.
-fn files_in(folder: &Path, owner: Option<&OrgId>) -> Result<Vec<PolicySource>, PolicyError> {
+fn read_folder(folder: &Path, owner: Option<&OrgId>) -> Result<Vec<PolicySource>, PolicyError> {
     let is_policy =
         |path: &Path| path.extension().is_some_and(|extension| extension == "cedar") && !path.is_dir();
-    let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(|path| is_policy(path)).collect();
+    let mut files: Vec<PathBuf> = list_entries(folder)?.into_iter().filter(|path| is_policy(path)).collect();
     files.sort();
-    files.iter().map(|file| Ok(PolicySource { org: owner.cloned(), ..source(file)? })).collect()
+    files.iter().map(|file| Ok(PolicySource { org: owner.cloned(), ..read_source(file)? })).collect()
 }
 
 /// The orgs that have a folder of their own, by name.
-fn orgs_in(folder: &Path) -> Result<Vec<OrgId>, PolicyError> {
+fn list_orgs(folder: &Path) -> Result<Vec<OrgId>, PolicyError> {
     let org = |path: PathBuf| {
         let name = path.file_name()?.to_str().filter(|name| is_slug(name))?;
         path.is_dir().then(|| OrgId::from(name))
     };
-    let mut orgs: Vec<OrgId> = entries(folder)?.into_iter().filter_map(org).collect();
+    let mut orgs: Vec<OrgId> = list_entries(folder)?.into_iter().filter_map(org).collect();
     orgs.sort();
     Ok(orgs)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+fn list_entries(folder: &Path) -> Result<Vec<PathBuf>, PolicyError> {
     let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
 /// A name without its ending that stays in the folder and is no hidden file.
-fn file_stem(name: &str) -> Result<&str, SaveError> {
+fn file_stem(name: &str) -> Result<&str, PolicySaveError> {
     let stem = name.strip_suffix(".cedar").unwrap_or(name);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_good = !stem.is_empty() && !stem.starts_with('.') && stem.chars().all(is_plain);
-    if is_good { Ok(stem) } else { Err(SaveError::Name(name.to_owned())) }
+    if is_good { Ok(stem) } else { Err(PolicySaveError::Name(name.to_owned())) }
 }
 
-fn lock(folder: &Path) -> Result<File, SaveError> {
+fn lock(folder: &Path) -> Result<File, PolicySaveError> {
     let path = folder.join(LOCK_FILE);
     let held = File::create(&path).and_then(|file| file.lock().map(|()| file));
     held.map_err(|source| file_error(&path, source))
 }
 
-fn file_error(path: &Path, source: io::Error) -> SaveError {
-    SaveError::File { path: path.display().to_string(), source }
+fn file_error(path: &Path, source: io::Error) -> PolicySaveError {
+    PolicySaveError::File { path: path.display().to_string(), source }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> PolicyError {

@@ -1,24 +1,24 @@
-//! Closes the data folder to everybody but its owner, whatever it was before.
+//! Restricts the data folder to its owner.
 //!
-//! What is new is made for its owner alone. A folder that somebody made before, or a file that was copied there, may be open to others: it
-//! is closed when the program opens the folder, and `rialto doctor` tells of what was open. Systems without modes of files (Windows) go by the
-//! permissions that the folder above has: there, nothing is closed here, and nothing is found open.
+//! New files are created for their owner alone. A folder or file that existed before may be readable by others: access is restricted
+//! when the program opens the folder, and `rialto doctor` reports what was open. Systems without file modes (Windows) use the
+//! permissions of the folder above: there, nothing is changed or reported.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// How the names begin of what the program keeps in its data folder. Whatever else somebody has put there is theirs.
-const OURS: [&str; 8] =
+/// Prefixes of the program's own names in its data folder. Other files belong to the user.
+const OWN_NAME_PREFIXES: [&str; 8] =
     ["rialto.db", "generation", "daybook-", "runner-", "held-", "webhooks", "backup", "owner-token"];
 
-/// So deep below the data folder, and at so many entries, it is looked.
+/// Maximum depth and number of entries that are scanned.
 const MAX_DEPTH: usize = 3;
 const MAX_ENTRIES: usize = 10_000;
 
 /// Folders of many users have this bit set; none of them is ours to close.
-const STICKY: u32 = 0o1000;
+const STICKY_BIT: u32 = 0o1000;
 
 /// A file or folder that others than its owner can read or change.
 #[derive(Debug)]
@@ -27,21 +27,21 @@ pub(crate) struct OpenFile {
     pub(crate) mode: u32,
 }
 
-/// Everything in the data folder that others than its owner can read or change, the folder itself first.
+/// All entries of the data folder that other users can read or change, the folder itself first.
 pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
     let mut found = Vec::new();
     let mut left = MAX_ENTRIES;
-    // What cannot be looked at is told of by whoever opens it.
-    let _ = look(folder, 0, &mut left, &mut found);
+    // Unreadable entries are reported where they are opened.
+    let _ = collect_open(folder, 0, &mut left, &mut found);
     found
 }
 
 /// Makes the folder for its owner alone if it is not there, and else closes what is open in it, as far as it belongs to us.
 pub(crate) fn close_to_others(folder: &Path) {
-    // A folder that cannot be made is told of by whoever writes to it.
+    // A folder that cannot be created is reported where it is written to.
     let _ = make_folder(folder);
     for OpenFile { path, mode } in find_open(folder) {
-        if mode & STICKY != 0 {
+        if mode & STICKY_BIT != 0 {
             continue;
         }
         if let Err(error) = set_mode(&path, mode & 0o700) {
@@ -71,7 +71,7 @@ pub(crate) fn create_file(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Whether others than its owner can read or change a file.
+/// True if other users can read or change a file.
 pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(mode_of(&fs::metadata(path)?) & 0o077 != 0)
 }
@@ -81,7 +81,7 @@ fn mode_of(about: &fs::Metadata) -> u32 {
     std::os::unix::fs::PermissionsExt::mode(&about.permissions())
 }
 
-/// Where files have no modes, none is open to others.
+/// Without file modes, no file is open to others.
 #[cfg(not(unix))]
 const fn mode_of(_: &fs::Metadata) -> u32 {
     0
@@ -97,7 +97,7 @@ const fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn look(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) -> io::Result<()> {
+fn collect_open(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) -> io::Result<()> {
     let Some(fewer) = left.checked_sub(1) else { return Ok(()) };
     *left = fewer;
     // A link leads elsewhere, and what is there is not ours.
@@ -109,19 +109,19 @@ fn look(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) 
     if mode & 0o077 != 0 {
         found.push(OpenFile { path: path.to_owned(), mode });
     }
-    if about.is_dir() && depth < MAX_DEPTH && mode & STICKY == 0 {
+    if about.is_dir() && depth < MAX_DEPTH && mode & STICKY_BIT == 0 {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            if depth > 0 || is_ours(&entry.file_name().to_string_lossy()) {
-                look(&entry.path(), depth + 1, left, found)?;
+            if depth > 0 || is_own_name(&entry.file_name().to_string_lossy()) {
+                collect_open(&entry.path(), depth + 1, left, found)?;
             }
         }
     }
     Ok(())
 }
 
-fn is_ours(name: &str) -> bool {
-    OURS.iter().any(|ours| name.starts_with(ours))
+fn is_own_name(name: &str) -> bool {
+    OWN_NAME_PREFIXES.iter().any(|ours| name.starts_with(ours))
         || Path::new(name).extension().is_some_and(|end| end == "key")
 }
 

@@ -1,24 +1,23 @@
-//! What operators see of a running server: numbers for Prometheus, whether it is ready, logs, and traces.
+//! Telemetry of a running server: metrics, readiness, logs and traces.
 //!
-//! What hears of calls here is on their road, so it only adds to counters that are there already, or puts something into a
-//! queue. Everything else is looked up when somebody asks.
+//! Hooks run within calls, so they only increment existing counters or append to a queue. Everything else is read at scrape time.
 
-mod calls;
-mod guardrails;
+mod call_metrics;
+mod endpoints;
+mod guardrail_metrics;
 mod log;
 mod metrics;
 mod otlp;
-mod pages;
-mod process;
-mod ready;
+mod process_metrics;
+mod readiness;
 mod traces;
 
 pub(crate) use self::{
-    calls::CallCounts,
-    guardrails::GuardCounts,
+    call_metrics::CallCounts,
+    endpoints::{HEALTH_PATH, METRICS_PATH, READY_PATH, router},
+    guardrail_metrics::FindingCounts,
     log::{CallLog, LogFormat, start},
-    metrics::{ConnectionCounts, Metrics},
-    pages::{HEALTH, METRICS, READY, router},
-    ready::Readiness,
-    traces::{Destination, Traces},
+    metrics::{ConnectionCounts, MetricsRegistry},
+    readiness::Readiness,
+    traces::{TraceDestination, TraceExporter},
 };

@@ -1,8 +1,8 @@
-//! The agents' secrets in the store, and the key that opens them.
+//! Secrets of agents in the store, and their encryption key.
 //!
-//! The key is outside the data folder: in a file of the user's configuration, or wherever the environment says. It is read
-//! when a secret is, and not kept, so a server goes on after the key was changed. While the key is being changed the new one
-//! stands beside the old one, and each secret says which of the two opens it.
+//! The key is outside the data folder: in a file of the user's configuration, or in the environment. It is read with each secret and
+//! not cached, so a server continues after a change of the key. During a rotation the new key is beside the old one, and each secret
+//! names the one that encrypts it.
 
 use std::{
     fs, io,
@@ -22,46 +22,46 @@ use rialto_store::vault::{Key, VaultError};
 
 use crate::{environment::Environment, private_files};
 
-/// How often secrets that appear meanwhile are sealed anew before we give up.
-const ROUNDS: usize = 10;
+/// Maximum number of passes over secrets that appear during a rotation.
+const MAX_RESEAL_ROUNDS: usize = 10;
 
 /// Secrets, and the key to them.
 #[derive(Clone)]
 pub(crate) struct Vault {
     store: Arc<dyn Store>,
-    home: Home,
+    home: KeyLocation,
 }
 
-/// Where the key is.
+/// Location of the key.
 #[derive(Clone, Debug)]
-enum Home {
+enum KeyLocation {
     /// In an environment variable.
     Variable(Secret),
     /// In a file.
     File(PathBuf),
 }
 
-/// Why a secret could not be had or kept.
+/// Error of reading or writing a secret.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TroubleWithSecrets {
+pub(crate) enum SecretsError {
     /// There is none of this name.
     #[error("there is no secret {0}; set it with `rialto secrets set {0}`")]
     Missing(String),
     /// The key cannot be read or written.
     #[error("the key to the secrets, {path}: {why}")]
     Key {
-        /// Where it is.
+        /// Path or variable.
         path: String,
-        /// What is wrong.
+        /// Reason.
         why: String,
     },
     /// None of the keys there are opens it.
-    #[error("{0} was sealed with another key than {1}; bring that key back, or set the secret again")]
+    #[error("{0} was sealed with another key than {1}; restore that key, or set the secret again")]
     OtherKey(String, String),
-    /// It was changed by somebody.
-    #[error("{0} is not what was sealed: somebody has changed the database; set the secret again")]
+    /// The stored value was modified.
+    #[error("{0} was modified in the database; set the secret again")]
     Broken(String),
-    /// It cannot be done like this.
+    /// Invalid operation.
     #[error("{0}")]
     Usage(String),
     /// The store did not do its work.
@@ -71,9 +71,9 @@ pub(crate) enum TroubleWithSecrets {
 
 /// The file with the key to stored secrets; none when the environment has the key itself.
 pub(crate) fn key_file(environment: &Environment) -> Option<PathBuf> {
-    match Home::find(environment) {
-        Home::Variable(_) => None,
-        Home::File(path) => Some(path),
+    match KeyLocation::find(environment) {
+        KeyLocation::Variable(_) => None,
+        KeyLocation::File(path) => Some(path),
     }
 }
 
@@ -81,78 +81,80 @@ pub(crate) fn key_file(environment: &Environment) -> Option<PathBuf> {
 
 impl Vault {
     pub(crate) fn new(store: Arc<dyn Store>, environment: &Environment) -> Self {
-        Self { store, home: Home::find(environment) }
+        Self { store, home: KeyLocation::find(environment) }
     }
 
     /// The secret of this name.
-    pub(crate) async fn read(&self, name: &str) -> Result<Secret, TroubleWithSecrets> {
+    pub(crate) async fn read(&self, name: &str) -> Result<Secret, SecretsError> {
         let secrets = self.store.secrets().await?;
         let sealed = secrets.into_iter().find(|sealed| sealed.name == name);
-        self.open(&sealed.ok_or_else(|| TroubleWithSecrets::Missing(name.to_owned()))?)
+        self.open(&sealed.ok_or_else(|| SecretsError::Missing(name.to_owned()))?)
     }
 
-    /// All of them, sealed. What waits for approval lies beside them and is nobody's to use.
-    pub(crate) async fn list(&self) -> Result<Vec<Sealed>, TroubleWithSecrets> {
+    /// All encrypted secrets. Sealed calls that wait for approval are excluded.
+    pub(crate) async fn list(&self) -> Result<Vec<Sealed>, SecretsError> {
         let mut secrets = self.store.secrets().await?;
         secrets.retain(|secret| !secret.name.contains(':'));
         Ok(secrets)
     }
 
-    /// Keeps a secret. The first one makes the key.
-    pub(crate) async fn set(&self, name: &str, secret: &Secret) -> Result<(), TroubleWithSecrets> {
+    /// Stores a secret. The first one creates the key.
+    pub(crate) async fn set(&self, name: &str, secret: &Secret) -> Result<(), SecretsError> {
         let key = match self.store.secrets().await?.first() {
             // A second key beside one that others need would only be found out when it is too late.
-            Some(other) => self.key_to(other)?,
+            Some(other) => self.key_for(other)?,
             None => self.home.read_or_make()?,
         };
-        let sealed = key.seal(name, secret, SystemClock.now()).map_err(|error| self.home.trouble(error))?;
+        let sealed = key.seal(name, secret, SystemClock.now()).map_err(|error| self.home.key_error(error))?;
         self.store.put_secrets(vec![sealed]).await?;
         Ok(())
     }
 
     /// Forgets a secret.
-    pub(crate) async fn remove(&self, name: &str) -> Result<(), TroubleWithSecrets> {
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), SecretsError> {
         match self.store.remove_secret(name).await? {
             Some(_) => Ok(()),
-            None => Err(TroubleWithSecrets::Missing(name.to_owned())),
+            None => Err(SecretsError::Missing(name.to_owned())),
         }
     }
 
-    /// Seals everything with another key: a fresh one in the key's file, or the one that is given, when the key is in the
-    /// environment. Answers how many secrets there are.
-    pub(crate) async fn rotate(&self, given: Option<&Secret>) -> Result<usize, TroubleWithSecrets> {
+    /// Encrypts all secrets with another key: a new one in the key's file, or the given one if the key is in the environment. Returns
+    /// the number of secrets.
+    pub(crate) async fn rotate(&self, given: Option<&Secret>) -> Result<usize, SecretsError> {
         let key = match (&self.home, given) {
-            (Home::File(path), None) => {
+            (KeyLocation::File(path), None) => {
                 // A change that was cut short is finished: some secrets may have that key already.
-                if read(&pending(path))?.is_none() {
-                    let key = Key::fresh().map_err(|error| self.home.trouble(error))?;
-                    write(&pending(path), &key)?;
+                if read_key(&pending_key_path(path))?.is_none() {
+                    let key = Key::fresh().map_err(|error| self.home.key_error(error))?;
+                    write_key(&pending_key_path(path), &key)?;
                 }
-                read(&pending(path))?.ok_or_else(|| self.home.wrong("its successor went away"))?
+                read_key(&pending_key_path(path))?
+                    .ok_or_else(|| self.home.invalid_key("its successor went away"))?
             }
-            (Home::Variable(_), Some(given)) => {
-                Key::parse(given).map_err(|error| self.home.trouble(error))?
+            (KeyLocation::Variable(_), Some(given)) => {
+                Key::parse(given).map_err(|error| self.home.key_error(error))?
             }
-            (Home::File(_), Some(_)) => {
-                let why = "the key is in a file, and a new one is made there; leave --to-env out";
-                return Err(TroubleWithSecrets::Usage(why.to_owned()));
+            (KeyLocation::File(_), Some(_)) => {
+                let why = "the key is in a file, where a new one is created; omit --to-env";
+                return Err(SecretsError::Usage(why.to_owned()));
             }
-            (Home::Variable(_), None) => {
+            (KeyLocation::Variable(_), None) => {
                 let why = "the key is in RIALTO_SECRET_KEY: put a new one (64 hexadecimal digits) into another \
                            variable and name it with --to-env";
-                return Err(TroubleWithSecrets::Usage(why.to_owned()));
+                return Err(SecretsError::Usage(why.to_owned()));
             }
         };
         let count = self.seal_all(&key).await?;
-        if let Home::File(path) = &self.home {
-            fs::rename(pending(path), path).map_err(|error| self.home.wrong(error.to_string()))?;
+        if let KeyLocation::File(path) = &self.home {
+            fs::rename(pending_key_path(path), path)
+                .map_err(|error| self.home.invalid_key(error.to_string()))?;
         }
         Ok(count)
     }
 
     /// Seals with `key` what is not, until nothing is left: others may set secrets meanwhile.
-    async fn seal_all(&self, key: &Key) -> Result<usize, TroubleWithSecrets> {
-        for _ in 0..ROUNDS {
+    async fn seal_all(&self, key: &Key) -> Result<usize, SecretsError> {
+        for _ in 0..MAX_RESEAL_ROUNDS {
             let all = self.store.secrets().await?;
             let old: Vec<_> = all.iter().filter(|sealed| sealed.key != key.id()).collect();
             if old.is_empty() {
@@ -162,33 +164,33 @@ impl Vault {
             for sealed in old {
                 let secret = self.open(sealed)?;
                 let again = key.seal(&sealed.name, &secret, sealed.set_at);
-                anew.push(again.map_err(|error| self.home.trouble(error))?);
+                anew.push(again.map_err(|error| self.home.key_error(error))?);
             }
             self.store.put_secrets(anew).await?;
         }
-        let why = "secrets are being set all the time; try again when it is quiet".to_owned();
-        Err(TroubleWithSecrets::Usage(why))
+        let why = "secrets were changed during the rotation; try again".to_owned();
+        Err(SecretsError::Usage(why))
     }
 
-    fn open(&self, sealed: &Sealed) -> Result<Secret, TroubleWithSecrets> {
-        self.key_to(sealed)?.open(sealed).map_err(|_| TroubleWithSecrets::Broken(sealed.name.clone()))
+    fn open(&self, sealed: &Sealed) -> Result<Secret, SecretsError> {
+        self.key_for(sealed)?.open(sealed).map_err(|_| SecretsError::Broken(sealed.name.clone()))
     }
 
     /// The key that opens this: the one in use, or the one that is about to be.
-    fn key_to(&self, sealed: &Sealed) -> Result<Key, TroubleWithSecrets> {
+    fn key_for(&self, sealed: &Sealed) -> Result<Key, SecretsError> {
         let current = self.home.read();
         if let Ok(Some(key)) = &current
             && key.id() != sealed.key
-            && let Home::File(path) = &self.home
-            && let Ok(Some(next)) = read(&pending(path))
+            && let KeyLocation::File(path) = &self.home
+            && let Ok(Some(next)) = read_key(&pending_key_path(path))
             && next.id() == sealed.key
         {
             return Ok(next);
         }
         match current? {
             Some(key) if key.id() == sealed.key => Ok(key),
-            Some(_) => Err(TroubleWithSecrets::OtherKey(sealed.name.clone(), self.home.to_string())),
-            None => Err(self.home.wrong("it is not there; bring it back from where it was copied to")),
+            Some(_) => Err(SecretsError::OtherKey(sealed.name.clone(), self.home.to_string())),
+            None => Err(self.home.invalid_key("the file does not exist; restore it from a copy")),
         }
     }
 }
@@ -209,10 +211,10 @@ impl SealedCallStore for Vault {
     }
 }
 
-// === impl Home ===
+// === impl KeyLocation ===
 
-impl Home {
-    /// The key's place, as the environment says.
+impl KeyLocation {
+    /// Location of the key, from the environment.
     fn find(environment: &Environment) -> Self {
         match (environment.get("RIALTO_SECRET_KEY"), environment.get("RIALTO_SECRET_KEY_FILE")) {
             (Some(key), _) => Self::Variable(Secret::from(key)),
@@ -221,34 +223,34 @@ impl Home {
         }
     }
 
-    fn read(&self) -> Result<Option<Key>, TroubleWithSecrets> {
+    fn read(&self) -> Result<Option<Key>, SecretsError> {
         match self {
-            Self::Variable(text) => Key::parse(text).map(Some).map_err(|error| self.trouble(error)),
-            Self::File(path) => read(path),
+            Self::Variable(text) => Key::parse(text).map(Some).map_err(|error| self.key_error(error)),
+            Self::File(path) => read_key(path),
         }
     }
 
-    fn read_or_make(&self) -> Result<Key, TroubleWithSecrets> {
+    fn read_or_make(&self) -> Result<Key, SecretsError> {
         if let Some(key) = self.read()? {
             return Ok(key);
         }
         if let Self::File(path) = self {
-            write(path, &Key::fresh().map_err(|error| self.trouble(error))?)?;
+            write_key(path, &Key::fresh().map_err(|error| self.key_error(error))?)?;
         }
-        // Whoever was first, that key counts.
-        self.read()?.ok_or_else(|| self.wrong("it went away as soon as it was written"))
+        // A concurrent process created the key first.
+        self.read()?.ok_or_else(|| self.invalid_key("it went away as soon as it was written"))
     }
 
-    fn trouble(&self, error: VaultError) -> TroubleWithSecrets {
-        self.wrong(error.to_string())
+    fn key_error(&self, error: VaultError) -> SecretsError {
+        self.invalid_key(error.to_string())
     }
 
-    fn wrong(&self, why: impl Into<String>) -> TroubleWithSecrets {
-        TroubleWithSecrets::Key { path: self.to_string(), why: why.into() }
+    fn invalid_key(&self, why: impl Into<String>) -> SecretsError {
+        SecretsError::Key { path: self.to_string(), why: why.into() }
     }
 }
 
-impl std::fmt::Display for Home {
+impl std::fmt::Display for KeyLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Variable(_) => f.write_str("RIALTO_SECRET_KEY"),
@@ -257,15 +259,15 @@ impl std::fmt::Display for Home {
     }
 }
 
-/// Where a key stands until everything is sealed with it.
-fn pending(path: &Path) -> PathBuf {
+/// Path of the new key during a rotation.
+fn pending_key_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     PathBuf::from(name)
 }
 
-fn read(path: &Path) -> Result<Option<Key>, TroubleWithSecrets> {
-    let wrong = |why: String| TroubleWithSecrets::Key { path: path.display().to_string(), why };
+fn read_key(path: &Path) -> Result<Option<Key>, SecretsError> {
+    let wrong = |why: String| SecretsError::Key { path: path.display().to_string(), why };
     let text = match fs::read_to_string(path) {
         Ok(text) => Secret::from(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -278,11 +280,9 @@ fn read(path: &Path) -> Result<Option<Key>, TroubleWithSecrets> {
 }
 
 /// Writes a key whole or not at all. One that is there stays.
-fn write(path: &Path, key: &Key) -> Result<(), TroubleWithSecrets> {
-    let wrong = |error: io::Error| TroubleWithSecrets::Key {
-        path: path.display().to_string(),
-        why: error.to_string(),
-    };
+fn write_key(path: &Path, key: &Key) -> Result<(), SecretsError> {
+    let wrong =
+        |error: io::Error| SecretsError::Key { path: path.display().to_string(), why: error.to_string() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     private_files::make_folder(folder).map_err(wrong)?;
     let draft = folder.join(format!(".secret.key.{}", rialto_model::ids::fresh()));

@@ -1,4 +1,4 @@
-//! What webhooks need of the program: their keys, and somebody who delivers.
+//! Webhooks: signing keys and the dispatcher.
 
 use std::{
     fs, io,
@@ -15,41 +15,41 @@ use rialto_hooks::{
 };
 use rialto_model::{clock::SystemClock, credential::Source};
 
-use crate::program::Program;
+use crate::app::App;
 
 /// The folder of the keys that were made here, inside the data folder.
-const FOLDER: &str = "webhooks";
+const KEY_FOLDER: &str = "webhooks";
 
 /// This server as events name it when it has no address of its own.
-const NAMELESS: &str = "urn:rialto";
+const DEFAULT_SOURCE: &str = "urn:rialto";
 
-/// Who delivers to all webhooks.
-pub(crate) fn couriers(program: &Program) -> WebhookDispatcher {
+/// Dispatcher of all webhooks.
+pub(crate) fn dispatcher(program: &App) -> WebhookDispatcher {
     WebhookDispatcher::new(DispatcherDeps {
         store: Arc::clone(&program.store),
         delivery: delivery(program),
         clock: Arc::new(SystemClock),
         config: program.config.webhooks,
-        source: source(program).to_owned(),
+        source: event_source(program).to_owned(),
         draining: program.engine.nodes().draining_flag(),
     })
 }
 
-/// How events get to their receivers.
-pub(crate) fn delivery(program: &Program) -> Delivery {
+/// Delivery of events to receivers.
+pub(crate) fn delivery(program: &App) -> Delivery {
     Delivery {
         fetch: Arc::clone(&program.fetch),
-        secrets: secrets(program.data.clone().unwrap_or_default(), Arc::clone(&program.secrets)),
+        secrets: key_resolver(program.data.clone().unwrap_or_default(), Arc::clone(&program.secrets)),
         timeout: Duration::from_millis(program.config.webhooks.timeout_ms),
     }
 }
 
 /// This server as events name it.
-pub(crate) fn source(program: &Program) -> &str {
-    program.config.server.public_url.as_deref().unwrap_or(NAMELESS)
+pub(crate) fn event_source(program: &App) -> &str {
+    program.config.server.public_url.as_deref().unwrap_or(DEFAULT_SOURCE)
 }
 
-/// Makes a key and keeps it where only the owner of the data folder can read it. Answers where, and the key.
+/// Creates a key that only the owner of the data folder can read. Returns its source and the key.
 pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(Source, String)> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -64,7 +64,7 @@ pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(Source, String)> {
         folder.mode(0o700);
         file.mode(0o600);
     }
-    folder.create(data.join(FOLDER))?;
+    folder.create(data.join(KEY_FOLDER))?;
     io::Write::write_all(&mut file.open(data.join(&path))?, key.as_bytes())?;
     Ok((Source::File(path.display().to_string()), key))
 }
@@ -77,12 +77,12 @@ pub(crate) fn forget_key(data: &Path, id: &str) -> io::Result<()> {
     }
 }
 
-/// Where the key of a webhook is, seen from the data folder, so that the folder can be moved.
+/// Path of a webhook's key relative to the data folder, so that the folder can be moved.
 fn key_path(id: &str) -> PathBuf {
-    Path::new(FOLDER).join(format!("{id}.key"))
+    Path::new(KEY_FOLDER).join(format!("{id}.key"))
 }
 
-fn secrets(data: PathBuf, read: SecretResolver) -> Secrets {
+fn key_resolver(data: PathBuf, read: SecretResolver) -> Secrets {
     Arc::new(move |secret| match secret {
         Source::File(path) => read(&Source::File(data.join(path).display().to_string())),
         secret => read(secret),

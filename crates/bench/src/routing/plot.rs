@@ -1,26 +1,26 @@
-//! What was lost, as a picture: two panels of lines in SVG.
+//! Regret curves: two panels of lines in SVG.
 
 use std::fmt::Write as _;
 
-use super::simulation::Run;
+use super::simulation::SimulationRun;
 
 const COLOURS: [&str; 5] = ["#0b6e4f", "#5fb49c", "#b5651d", "#6a7fdb", "#8d99ae"];
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 240.0;
 
 /// A way of choosing, what it lost with agents that stay as they are, and what it lost when the best one turned bad.
-type Line = (&'static str, Run, Run);
+type PlotLine = (&'static str, SimulationRun, SimulationRun);
 
 /// The picture.
-pub(super) fn svg(lines: &[Line]) -> String {
+pub(super) fn draw_svg(lines: &[PlotLine]) -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 340\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"860\" height=\"340\" fill=\"white\"/>\n",
     );
-    let steady: Vec<(&str, &Run)> = lines.iter().map(|(name, steady, _)| (*name, steady)).collect();
-    let turned: Vec<(&str, &Run)> = lines.iter().map(|(name, _, turned)| (*name, turned)).collect();
-    panel(&mut svg, 50.0, "100 agents that stay as they are", &steady);
-    panel(&mut svg, 480.0, "the best one turns bad in the middle", &turned);
+    let steady: Vec<(&str, &SimulationRun)> = lines.iter().map(|(name, steady, _)| (*name, steady)).collect();
+    let turned: Vec<(&str, &SimulationRun)> = lines.iter().map(|(name, _, turned)| (*name, turned)).collect();
+    draw_panel(&mut svg, 50.0, "100 agents that stay as they are", &steady);
+    draw_panel(&mut svg, 480.0, "the best one turns bad in the middle", &turned);
     for (at, (name, ..)) in lines.iter().enumerate() {
         let (x, colour) = (50.0 + 160.0 * at as f64, COLOURS.get(at).unwrap_or(&"black"));
         let _ = writeln!(svg, "<rect x=\"{x}\" y=\"318\" width=\"14\" height=\"4\" fill=\"{colour}\"/>");
@@ -30,8 +30,8 @@ pub(super) fn svg(lines: &[Line]) -> String {
     svg
 }
 
-/// One panel. What was lost is drawn on a scale of logarithms, or the best would be a line on the ground.
-fn panel(svg: &mut String, left: f64, title: &str, lines: &[(&str, &Run)]) {
+/// Draws one panel. Regret is on a logarithmic scale, so that the best strategy is visible.
+fn draw_panel(svg: &mut String, left: f64, title: &str, lines: &[(&str, &SimulationRun)]) {
     let top = 40.0;
     let most = lines.iter().map(|(_, run)| run.total()).fold(10.0, f64::max);
     let height = |lost: f64| top + HEIGHT - HEIGHT * (1.0 + lost.max(0.0)).ln() / (1.0 + most).ln();

@@ -4,57 +4,57 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rialto_model::{agent::Health, routing::Posterior};
 use rialto_route::scoring::{self, ScoringCandidate, ScoringRules};
 
-/// How often the recovery is looked at: over so many dispatches.
+/// Number of dispatches over which recovery is measured.
 const WINDOW: usize = 50;
 
-/// So much of the best that can be had counts as recovered.
+/// Share of the best possible rate that counts as recovered.
 const RECOVERED: f64 = 0.9;
 
-/// What an epsilon-greedy chooser spends on trying others.
+/// Exploration rate of the epsilon-greedy strategy.
 const EPSILON: f64 = 0.1;
 
 /// A way of choosing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Strategy {
     /// As Rialto does, with its default discount.
     Rialto,
-    /// The same, but nothing is ever forgotten.
+    /// Thompson sampling without forgetting.
     Undiscounted,
     EpsilonGreedy,
     LeastLoaded,
     RoundRobin,
 }
 
-/// So many agents, and so many dispatches.
+/// Number of agents and of dispatches.
 #[derive(Clone, Copy)]
-pub(super) struct Course {
+pub(super) struct Scenario {
     pub(super) agents: usize,
     pub(super) length: usize,
     pub(super) seed: u64,
-    /// Whether the best agent turns bad in the middle.
+    /// True if the best agent fails from the middle on.
     pub(super) turns: bool,
 }
 
-/// What came of it.
-pub(super) struct Run {
-    /// What was lost up to each dispatch.
+/// Result of a simulation.
+pub(super) struct SimulationRun {
+    /// Cumulative regret after each dispatch.
     regret: Vec<f32>,
-    /// How soon it recovered.
+    /// Number of dispatches until recovery.
     pub(super) recovery: Option<usize>,
 }
 
 /// Chooses, and remembers what it must.
-struct Chooser {
-    way: Way,
+struct StrategyState {
+    way: Strategy,
     entrants: Vec<ScoringCandidate>,
-    /// When each task under way ends.
+    /// End of each task in progress.
     under_way: Vec<Vec<usize>>,
     random: StdRng,
 }
 
-// === impl Way ===
+// === impl Strategy ===
 
-impl Way {
+impl Strategy {
     pub(super) const ALL: [Self; 5] =
         [Self::Rialto, Self::Undiscounted, Self::EpsilonGreedy, Self::LeastLoaded, Self::RoundRobin];
 
@@ -69,14 +69,14 @@ impl Way {
     }
 }
 
-// === impl Course ===
+// === impl Scenario ===
 
-impl Course {
-    /// Lets one way of choosing run the course. The agents and their luck are the same for all ways.
-    pub(super) fn run(self, way: Way) -> Run {
+impl Scenario {
+    /// Simulates one strategy. Agents and random numbers are equal for all strategies.
+    pub(super) fn run(self, way: Strategy) -> SimulationRun {
         let mut luck = StdRng::seed_from_u64(self.seed);
         let mut rates: Vec<f64> = (0..self.agents).map(|_| luck.random_range(0.1..0.9)).collect();
-        let mut chooser = Chooser::new(way, self.agents, self.seed);
+        let mut chooser = StrategyState::new(way, self.agents, self.seed);
         let (mut regret, mut lost) = (Vec::with_capacity(self.length), 0.0);
         let (mut recovery, mut recent) = (None, 0.0);
         let turn = if self.turns { self.length / 2 } else { usize::MAX };
@@ -105,34 +105,34 @@ impl Course {
                 }
             }
         }
-        Run { regret, recovery }
+        SimulationRun { regret, recovery }
     }
 }
 
-// === impl Run ===
+// === impl SimulationRun ===
 
-impl Run {
-    /// What was lost up to a dispatch.
+impl SimulationRun {
+    /// Regret up to a dispatch.
     pub(super) fn regret_at(&self, place: usize) -> f64 {
         let place = place.clamp(1, self.regret.len().max(1)) - 1;
         self.regret.get(place).copied().map_or(0.0, f64::from)
     }
 
-    /// What was lost in all.
+    /// Total regret.
     pub(super) fn total(&self) -> f64 {
         self.regret_at(self.regret.len())
     }
 
-    /// How many dispatches there were.
+    /// Number of dispatches.
     pub(super) const fn len(&self) -> usize {
         self.regret.len()
     }
 }
 
-// === impl Chooser ===
+// === impl StrategyState ===
 
-impl Chooser {
-    fn new(way: Way, agents: usize, seed: u64) -> Self {
+impl StrategyState {
+    fn new(way: Strategy, agents: usize, seed: u64) -> Self {
         let entrant = ScoringCandidate {
             fit: 1.0,
             health: Health::Healthy,
@@ -148,13 +148,13 @@ impl Chooser {
     fn choose(&mut self, now: usize) -> usize {
         let count = self.entrants.len();
         match self.way {
-            Way::Rialto | Way::Undiscounted => {
+            Strategy::Rialto | Strategy::Undiscounted => {
                 let weighed =
                     scoring::score_candidates(&self.entrants, &ScoringRules::default(), self.random.random());
                 scoring::rank(&weighed).first().copied().unwrap_or_default()
             }
-            Way::EpsilonGreedy if self.random.random_bool(EPSILON) => self.random.random_range(0..count),
-            Way::EpsilonGreedy => {
+            Strategy::EpsilonGreedy if self.random.random_bool(EPSILON) => self.random.random_range(0..count),
+            Strategy::EpsilonGreedy => {
                 let mean = |entrant: &ScoringCandidate| {
                     let known = entrant.posterior.beta();
                     known.alpha / (known.alpha + known.beta)
@@ -162,7 +162,7 @@ impl Chooser {
                 let means = self.entrants.iter().map(mean).enumerate();
                 means.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |best| best.0)
             }
-            Way::LeastLoaded => {
+            Strategy::LeastLoaded => {
                 for tasks in &mut self.under_way {
                     tasks.retain(|end| *end > now);
                 }
@@ -170,16 +170,16 @@ impl Chooser {
                 let order = (0..count).map(|at| (first + at) % count);
                 order.min_by_key(|at| self.under_way.get(*at).map_or(0, Vec::len)).unwrap_or_default()
             }
-            Way::RoundRobin => now % count.max(1),
+            Strategy::RoundRobin => now % count.max(1),
         }
     }
 
     fn learn(&mut self, at: usize, went_well: bool, now: usize) {
         let length = self.random.random_range(1..20);
-        if let Some(tasks) = self.under_way.get_mut(at).filter(|_| self.way == Way::LeastLoaded) {
+        if let Some(tasks) = self.under_way.get_mut(at).filter(|_| self.way == Strategy::LeastLoaded) {
             tasks.push(now + length);
         }
-        let discount = if self.way == Way::Rialto { 0.99 } else { 1.0 };
+        let discount = if self.way == Strategy::Rialto { 0.99 } else { 1.0 };
         if let Some(entrant) = self.entrants.get_mut(at) {
             entrant.posterior = entrant.posterior.after(if went_well { 1.0 } else { 0.0 }, discount);
         }
@@ -196,18 +196,19 @@ mod tests {
 
     #[test]
     fn ours_loses_least_and_recovers() {
-        let lost = |way| Course { agents: 10, length: 3_000, seed: 1, turns: false }.run(way).total();
-        let ours = lost(Way::Rialto);
-        for other in [Way::EpsilonGreedy, Way::LeastLoaded, Way::RoundRobin] {
+        let lost = |way| Scenario { agents: 10, length: 3_000, seed: 1, turns: false }.run(way).total();
+        let ours = lost(Strategy::Rialto);
+        for other in [Strategy::EpsilonGreedy, Strategy::LeastLoaded, Strategy::RoundRobin] {
             assert!(ours < lost(other), "{}: {ours} against {}", other.name(), lost(other));
         }
-        let turned = Course { agents: 10, length: 3_000, seed: 1, turns: true }.run(Way::Rialto);
+        let turned = Scenario { agents: 10, length: 3_000, seed: 1, turns: true }.run(Strategy::Rialto);
         assert!(turned.recovery.is_some_and(|recovery| recovery <= 200), "{:?}", turned.recovery);
     }
 
     #[test]
     fn the_same_seed_is_the_same_course() {
-        let total = || Course { agents: 20, length: 500, seed: 3, turns: true }.run(Way::Rialto).total();
+        let total =
+            || Scenario { agents: 20, length: 500, seed: 3, turns: true }.run(Strategy::Rialto).total();
         assert_eq!(total().to_bits(), total().to_bits());
     }
 }

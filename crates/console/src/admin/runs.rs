@@ -154,7 +154,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<RunVie
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
     let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
     let record = as_task_state(record, task.head.state);
-    let workflow = console.workflows().book().workflow_of(&record.run).await.ok();
+    let workflow = console.workflows().definitions().workflow_of_run(&record.run).await.ok();
     Ok(RunView { record, workflow, task })
 }
 
@@ -166,8 +166,8 @@ pub async fn start_from_form(
     part: Part,
 ) -> Result<StartedTask, Failure> {
     require_right(caller, Right::Call)?;
-    let (book, is_draft) = (console.workflows().book(), flow.status == FlowStatus::Draft);
-    let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
+    let (book, is_draft) = (console.workflows().definitions(), flow.status == FlowStatus::Draft);
+    let target = book.resolve_target(console.engine(), caller, &flow.name, is_draft).await?;
     let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
     let mut running = console.engine().calls().start(request).await?.into_handle()?;
     // The first update of a run is sent when it is stored.
@@ -192,7 +192,7 @@ pub async fn start(
     let engine = console.engine();
     let (target, args) = match source {
         RunSource::Saved { name, is_draft } => {
-            (console.workflows().book().target_of(engine, caller, &name, is_draft).await?, input)
+            (console.workflows().definitions().resolve_target(engine, caller, &name, is_draft).await?, input)
         }
         RunSource::Inline(text) => {
             engine.policies().sync().await?;

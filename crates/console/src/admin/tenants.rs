@@ -166,7 +166,7 @@ pub async fn remove_project(
 async fn remove_project_contents(console: &Console, caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     let scoped_caller = Caller { scope: scope.clone(), ..caller.clone() };
     for flow in workflows::list_definitions(console, &scoped_caller).await? {
-        console.workflows().book().remove(console.engine(), scope, &flow.name, false).await?;
+        console.workflows().definitions().remove(console.engine(), scope, &flow.name, false).await?;
     }
     for agent in console.engine().registry().all() {
         if agent.scope == *scope {

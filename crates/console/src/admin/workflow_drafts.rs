@@ -4,9 +4,9 @@
 
 use rialto_flow::{
     definition::Workflow,
-    problem::Problem,
-    read::{self, Source},
-    run::Given,
+    problem::DefinitionProblem,
+    read::{self, DefinitionSource},
+    run::NewDefinition,
 };
 use rialto_model::{
     call::Caller,
@@ -37,7 +37,7 @@ pub struct CheckedDraft {
     /// Parsed definition, if it is valid.
     pub workflow: Option<Workflow>,
     /// Problems, in the order of the text.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DefinitionProblem>,
     /// Number of problems that are left out.
     pub more: usize,
 }
@@ -49,11 +49,11 @@ pub async fn check_draft(
     draft: &WorkflowDraft,
 ) -> Result<CheckedDraft, Failure> {
     console.authorize_admin(caller, Action::AdminAgents).await?;
-    let source = Source { text: &draft.text, name: name_or_default(draft), kind: None };
+    let source = DefinitionSource { text: &draft.text, name: name_or_default(draft), kind: None };
     Ok(match read::workflow(source) {
         Ok(workflow) => CheckedDraft { workflow: Some(workflow), problems: Vec::new(), more: 0 },
         Err(found) => {
-            let problems: Vec<Problem> = found.iter().cloned().collect();
+            let problems: Vec<DefinitionProblem> = found.iter().cloned().collect();
             CheckedDraft { workflow: None, more: found.len() - problems.len(), problems }
         }
     })
@@ -65,7 +65,7 @@ pub async fn save_draft(console: &Console, caller: &Caller, draft: &WorkflowDraf
     console
         .administer(caller, Action::AdminAgents, &operation, async {
             check_version(console, caller, draft).await?;
-            let given = Given {
+            let given = NewDefinition {
                 scope: caller.scope.clone(),
                 text: draft.text.clone(),
                 name: name_or_default(draft).to_owned(),
@@ -83,7 +83,7 @@ pub async fn save_draft(console: &Console, caller: &Caller, draft: &WorkflowDraf
 /// Fails if the version it was edited from was replaced meanwhile.
 async fn check_version(console: &Console, caller: &Caller, draft: &WorkflowDraft) -> Result<(), Failure> {
     let Some((name, version)) = &draft.made_from else { return Ok(()) };
-    let newest = console.workflows().book().show(&caller.scope, name).await?.0.version;
+    let newest = console.workflows().definitions().show(&caller.scope, name).await?.0.version;
     if newest == *version {
         return Ok(());
     }

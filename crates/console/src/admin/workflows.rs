@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rialto_flow::{definition::Workflow, run::Given};
+use rialto_flow::{definition::Workflow, run::NewDefinition};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -58,12 +58,12 @@ pub struct NewWorkflow {
 /// Definitions of the caller's project, by name.
 pub async fn list_definitions(console: &Console, caller: &Caller) -> Result<Vec<Flow>, Failure> {
     require_right_or_admin(caller, Right::Discover)?;
-    Ok(console.workflows().book().list(&caller.scope).await?)
+    Ok(console.workflows().definitions().list(&caller.scope).await?)
 }
 
 /// Definitions of the caller's project, parsed and with their last runs.
 pub async fn list_with_runs(console: &Console, caller: &Caller) -> Result<Vec<WorkflowListItem>, Failure> {
-    let book = console.workflows().book();
+    let book = console.workflows().definitions();
     let mut listed = Vec::new();
     for flow in list_definitions(console, caller).await?.into_iter().take(MAX_PAGE_ROWS) {
         let workflow = book.workflow(&flow).ok();
@@ -81,7 +81,7 @@ pub async fn show(
     version: Option<u64>,
 ) -> Result<WorkflowView, Failure> {
     require_right_or_admin(caller, Right::Discover)?;
-    let book = console.workflows().book();
+    let book = console.workflows().definitions();
     let (flow, workflow) = book.show(&caller.scope, name).await?;
     let newest = flow.version;
     let Some(version) = version.filter(|version| *version != newest) else {
@@ -117,7 +117,7 @@ pub async fn versions(
 
 /// Saves a definition, replacing any with the same name.
 pub async fn save(console: &Console, caller: &Caller, new_workflow: NewWorkflow) -> Result<Flow, Failure> {
-    let given = Given {
+    let given = NewDefinition {
         scope: caller.scope.clone(),
         text: new_workflow.text,
         name: new_workflow.name,
@@ -137,11 +137,11 @@ pub async fn save(console: &Console, caller: &Caller, new_workflow: NewWorkflow)
 /// Saves a definition as part of a recorded operation.
 pub(super) async fn save_recorded(
     console: &Console,
-    given: Given,
+    given: NewDefinition,
     operation: &AdminOperation,
 ) -> Result<Flow, Failure> {
     let (scope, saved_from) = (given.scope.clone(), console.engine().now());
-    let flow = console.workflows().book().add(console.engine(), given).await?;
+    let flow = console.workflows().definitions().add(console.engine(), given).await?;
     operation.name(flow.name.as_str());
     if flow.at < saved_from {
         // An identical text creates no new version.
@@ -164,7 +164,7 @@ pub async fn set_status(
     let operation = AdminOperation::new("workflow.set_status", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            let book = console.workflows().book();
+            let book = console.workflows().definitions();
             operation.before(audit_state(&book.show(&caller.scope, name).await?.0));
             let flow = book.set_status(console.engine(), &caller.scope, name, status).await?;
             operation.after(audit_state(&flow));
@@ -178,7 +178,7 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<()
     let operation = AdminOperation::new("workflow.remove", name);
     console
         .administer(caller, Action::AdminAgents, &operation, async {
-            let book = console.workflows().book();
+            let book = console.workflows().definitions();
             operation.before(audit_state(&book.show(&caller.scope, name).await?.0));
             Ok(book.remove(console.engine(), &caller.scope, name, false).await?)
         })

@@ -6,7 +6,7 @@ use rialto_api_types::workflows::{
     RemovedWorkflow, StatusChange, WorkflowCheck, WorkflowProblem, WorkflowRow, WorkflowVersions,
 };
 use rialto_api_types::{schema::schema_of, workflows::WorkflowDefinition};
-use rialto_flow::problem::Problem;
+use rialto_flow::problem::DefinitionProblem;
 use rialto_model::{failure::Failure, flow::FlowKind, json::Json};
 use serde::Deserialize;
 use serde_json::Value;
@@ -92,7 +92,7 @@ pub(super) async fn check(request: RouteRequest) -> Result<Response, Failure> {
     };
     let checked = workflow_drafts::check_draft(&request.console, &request.caller, &new_workflow).await?;
     let name = checked.workflow.as_ref().map(|workflow| workflow.name.clone());
-    let problem = |problem: Problem| WorkflowProblem {
+    let problem = |problem: DefinitionProblem| WorkflowProblem {
         line: problem.place.line,
         column: problem.place.column,
         code: Json::of(&problem.code).read().unwrap_or_default(),

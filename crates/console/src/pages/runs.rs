@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_flow::{
     definition::Workflow,
-    graph::{Mark, Marks},
+    graph::{NodeMarker, NodeMarkers},
 };
 use rialto_model::{
     approval::Approval,
@@ -133,22 +133,22 @@ fn has_question(steps: &[FlowStep]) -> bool {
 }
 
 /// State of each node by its last attempt. A node without attempts is waiting.
-fn node_states(workflow: &Workflow, steps: &[FlowStep]) -> Marks {
+fn node_states(workflow: &Workflow, steps: &[FlowStep]) -> NodeMarkers {
     let mark = |id: &str| {
         let own = steps.iter().filter(|step| step.node == id && step.item.is_none());
-        own.max_by_key(|step| step.attempt).map_or(Mark::Waiting, |step| node_state(step.state))
+        own.max_by_key(|step| step.attempt).map_or(NodeMarker::Waiting, |step| node_state(step.state))
     };
     workflow.nodes.iter().map(|node| (node.id.clone(), mark(node.id.as_str()))).collect()
 }
 
-const fn node_state(state: StepState) -> Mark {
+const fn node_state(state: StepState) -> NodeMarker {
     match state {
-        StepState::Running | StepState::Retrying => Mark::Running,
-        StepState::Waiting => Mark::Held,
-        StepState::Completed => Mark::Completed,
-        StepState::Failed => Mark::Failed,
-        StepState::Skipped => Mark::Skipped,
-        StepState::Canceled => Mark::Canceled,
+        StepState::Running | StepState::Retrying => NodeMarker::Running,
+        StepState::Waiting => NodeMarker::Held,
+        StepState::Completed => NodeMarker::Completed,
+        StepState::Failed => NodeMarker::Failed,
+        StepState::Skipped => NodeMarker::Skipped,
+        StepState::Canceled => NodeMarker::Canceled,
     }
 }
 

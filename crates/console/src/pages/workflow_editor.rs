@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_flow::{graph::Marks, problem::Problem};
+use rialto_flow::{graph::NodeMarkers, problem::DefinitionProblem};
 use rialto_model::{
     failure::{Failure, Kind},
     flow::FlowStatus,
@@ -244,7 +244,7 @@ fn check_result(draft: &WorkflowDraft, checked: &CheckedDraft) -> Markup {
                 @if let Some((name, _)) = draft.made_from.as_ref().filter(|(name, _)| *name != workflow.name) {
                     div.notice.warn { p { "Its name is now " b { (text::render_line(&workflow.name, 80)) } ", so saving creates another workflow; " b { (text::render_line(name, 80)) } " is not changed." } }
                 }
-                section.panel { h2 { "Preview" } (workflow_pages::graph_svg(workflow, &Marks::new())) }
+                section.panel { h2 { "Preview" } (workflow_pages::graph_svg(workflow, &NodeMarkers::new())) }
             }
             None => div #problems.notice.bad {
                 @for problem in &checked.problems { (problem_line(problem)) }
@@ -254,8 +254,8 @@ fn check_result(draft: &WorkflowDraft, checked: &CheckedDraft) -> Markup {
     }
 }
 
-/// Problem with a link to its position in the definition.
-fn problem_line(problem: &Problem) -> Markup {
+/// DefinitionProblem with a link to its position in the definition.
+fn problem_line(problem: &DefinitionProblem) -> Markup {
     let place = format!("{}:{}", problem.place.line, problem.place.column);
     html! {
         p {

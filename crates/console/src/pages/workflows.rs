@@ -5,8 +5,8 @@ use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use rialto_edge::session::API;
 use rialto_flow::{
-    definition::{Trigger, Workflow},
-    graph::{self, Format, Marks},
+    definition::{Workflow, WorkflowTrigger},
+    graph::{self, DrawingFormat, NodeMarkers},
 };
 use rialto_model::{
     clock::Timestamp,
@@ -119,7 +119,7 @@ async fn page(
                 }
             }
         }
-        section.panel { h2 { "Steps" } (graph_svg(&shown.workflow, &Marks::new())) }
+        section.panel { h2 { "Steps" } (graph_svg(&shown.workflow, &NodeMarkers::new())) }
         div.columns {
             div {
                 section.panel { h2 { "Start a run" } (run_form(&frame, &shown, given, failure)) }
@@ -260,17 +260,17 @@ fn details(frame: &PageFrame, shown: &WorkflowView, now: Timestamp, may: &Result
 }
 
 /// Graph of a workflow as SVG. Names are escaped by the graph; invisible characters are escaped here.
-pub(super) fn graph_svg(workflow: &Workflow, marks: &Marks) -> Markup {
-    let svg = graph::draw(workflow, Format::Svg, marks);
+pub(super) fn graph_svg(workflow: &Workflow, marks: &NodeMarkers) -> Markup {
+    let svg = graph::draw(workflow, DrawingFormat::Svg, marks);
     html! { div.graph tabindex="0" { (PreEscaped(text::escape_invisible(&svg, true))) } }
 }
 
 fn trigger_tags(workflow: &Workflow) -> Markup {
-    let label = |trigger: &Trigger| match trigger {
-        Trigger::Manual => "manual".to_owned(),
-        Trigger::Skill => "call of its skill".to_owned(),
-        Trigger::Http { path } => format!("POST /hooks/{path}"),
-        Trigger::Cron { schedule, .. } => format!("schedule {}", schedule.pattern()),
+    let label = |trigger: &WorkflowTrigger| match trigger {
+        WorkflowTrigger::Manual => "manual".to_owned(),
+        WorkflowTrigger::Skill => "call of its skill".to_owned(),
+        WorkflowTrigger::Http { path } => format!("POST /hooks/{path}"),
+        WorkflowTrigger::Cron { schedule, .. } => format!("schedule {}", schedule.pattern()),
     };
     html! {
         @if workflow.triggers.is_empty() { "manual" }

@@ -35,7 +35,7 @@ use rialto_engine::{
     peer_by_backing::{Discoveries, Peers},
     registry::{Deployment, Registration},
 };
-use rialto_flow::run::{self, Ports, Runner};
+use rialto_flow::run::{self, RunnerDeps, WorkflowRunner};
 use rialto_model::{
     agent::{Agent, Trust},
     call::{Caller, CallerKind},
@@ -73,7 +73,7 @@ pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
-    pub(crate) flows: Runner,
+    pub(crate) flows: WorkflowRunner,
     app: AdmissionService<Router>,
     bearers: Option<Arc<BearerAuthenticator>>,
 }
@@ -149,7 +149,7 @@ impl Fixture {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let flows = Runner::new(Ports { store: store.clone() }, run::Config::default());
+        let flows = WorkflowRunner::new(RunnerDeps { store: store.clone() }, run::Config::default());
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source =
@@ -581,7 +581,7 @@ impl SecretHost for TestHost {
 }
 
 /// Backends for agents and for workflows.
-fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
+fn peers(agents: Arc<ScriptedPeer>, flows: &WorkflowRunner) -> Arc<dyn Peer> {
     let (a2a, flow): (Arc<dyn Peer>, Arc<dyn Peer>) = (agents, Arc::new(flows.clone()));
     Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow })
 }

@@ -1,7 +1,7 @@
 //! Pages of workflows and runs.
 
 use futures::{StreamExt, stream};
-use rialto_flow::run::Given;
+use rialto_flow::run::NewDefinition;
 use rialto_model::{
     agent::Trust,
     event::{Aside, Ask, Event},
@@ -42,7 +42,7 @@ async fn fixture(peer: std::sync::Arc<ScriptedPeer>) -> Fixture {
 }
 
 async fn add(fixture: &Fixture, text: &str, status: FlowStatus) {
-    let given = Given {
+    let given = NewDefinition {
         scope: Scope::default(),
         text: text.to_owned(),
         name: "unnamed".to_owned(),
@@ -52,7 +52,7 @@ async fn add(fixture: &Fixture, text: &str, status: FlowStatus) {
         status: Some(status),
         configured: false,
     };
-    fixture.flows.book().add(&fixture.engine, given).await.unwrap();
+    fixture.flows.definitions().add(&fixture.engine, given).await.unwrap();
 }
 
 /// Runs a workflow from its form. Returns the path of the run.
@@ -209,7 +209,9 @@ async fn a_definition_is_checked_while_edited_and_saved_when_valid() {
     for shown in ["data-goto=\"3:", "line 3, column", "line 4, column", "&quot;two&quot;"] {
         assert!(checked.body.contains(shown), "{shown}: {checked:?}");
     }
-    assert!(!checked.body.contains("<svg xmlns") && fixture.flows.book().all().await.unwrap().is_empty());
+    assert!(
+        !checked.body.contains("<svg xmlns") && fixture.flows.definitions().all().await.unwrap().is_empty()
+    );
     let refused = fixture.submit(ANN, "/factory/workflows", &format!("text={wrong}")).await;
     assert!(refused.status == 422 && refused.body.contains("was not saved"), "{refused:?}");
     assert!(refused.body.contains("name: mine"), "what was written is not lost");
@@ -257,7 +259,7 @@ async fn a_workflow_is_edited_archived_and_removed_only_with_permission() {
 #[tokio::test]
 async fn a_workflow_of_the_configuration_cannot_be_edited() {
     let fixture = fixture(ScriptedPeer::echo()).await;
-    let given = Given {
+    let given = NewDefinition {
         scope: Scope::default(),
         text: ASKING.to_owned(),
         name: String::new(),
@@ -267,7 +269,7 @@ async fn a_workflow_of_the_configuration_cannot_be_edited() {
         status: Some(FlowStatus::Active),
         configured: true,
     };
-    fixture.flows.book().add(&fixture.engine, given).await.unwrap();
+    fixture.flows.definitions().add(&fixture.engine, given).await.unwrap();
     let page = fixture.page("/factory/workflows/choose").await.body;
     assert!(page.contains("change its file there") && !page.contains("/choose/edit"), "{page}");
     let refused = fixture.submit(ANN, "/factory/workflows/choose/status", "status=draft").await;

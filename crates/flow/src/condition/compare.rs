@@ -4,26 +4,26 @@ use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
 
 use rialto_model::json::RawJson;
 
-use super::Comparison;
-use crate::number;
+use super::ComparisonOperator;
+use crate::decimal;
 
-pub(super) fn holds(left: RawJson<'_>, comparison: Comparison, right: RawJson<'_>) -> bool {
-    let order = || order(left, right);
+pub(super) fn compare_values(left: RawJson<'_>, comparison: ComparisonOperator, right: RawJson<'_>) -> bool {
+    let order = order_of(left, right);
     match comparison {
-        Comparison::Equal => equal(left, right),
-        Comparison::Unequal => !equal(left, right),
-        Comparison::Less => order() == Some(Ordering::Less),
-        Comparison::Greater => order() == Some(Ordering::Greater),
-        Comparison::AtMost => matches!(order(), Some(Ordering::Less | Ordering::Equal)),
-        Comparison::AtLeast => matches!(order(), Some(Ordering::Greater | Ordering::Equal)),
-        Comparison::In => is_in(left, right),
+        ComparisonOperator::Equal => are_equal(left, right),
+        ComparisonOperator::Unequal => !are_equal(left, right),
+        ComparisonOperator::Less => order == Some(Ordering::Less),
+        ComparisonOperator::Greater => order == Some(Ordering::Greater),
+        ComparisonOperator::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        ComparisonOperator::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        ComparisonOperator::In => contains_value(left, right),
     }
 }
 
 /// An item of a list, a name in an object, or a part of a string.
-fn is_in(left: RawJson<'_>, right: RawJson<'_>) -> bool {
+fn contains_value(left: RawJson<'_>, right: RawJson<'_>) -> bool {
     if let Some(items) = right.items() {
-        return items.into_iter().any(|item| equal(left, item));
+        return items.into_iter().any(|item| are_equal(left, item));
     }
     let Some(left) = string(left) else { return false };
     match (right.members(), string(right)) {
@@ -33,27 +33,27 @@ fn is_in(left: RawJson<'_>, right: RawJson<'_>) -> bool {
     }
 }
 
-fn equal(left: RawJson<'_>, right: RawJson<'_>) -> bool {
+fn are_equal(left: RawJson<'_>, right: RawJson<'_>) -> bool {
     if left.get() == right.get() {
         return true;
     }
     if let (Some(left), Some(right)) = (left.items(), right.items()) {
         return left.len() == right.len()
-            && left.into_iter().zip(right).all(|(left, right)| equal(left, right));
+            && left.into_iter().zip(right).all(|(left, right)| are_equal(left, right));
     }
     if let (Some(left), Some(right)) = (left.members(), right.members()) {
         let (left, right): (BTreeMap<_, _>, BTreeMap<_, _>) =
             (left.into_iter().collect(), right.into_iter().collect());
-        let is_same = |name, value| right.get(name).is_some_and(|other| equal(value, *other));
+        let is_same = |name, value| right.get(name).is_some_and(|other| are_equal(value, *other));
         return left.len() == right.len() && left.iter().all(|(name, value)| is_same(name, *value));
     }
-    order(left, right) == Some(Ordering::Equal)
+    order_of(left, right) == Some(Ordering::Equal)
 }
 
-/// How two numbers or two strings stand to each other.
-fn order(left: RawJson<'_>, right: RawJson<'_>) -> Option<Ordering> {
+/// Order of two numbers or two strings.
+fn order_of(left: RawJson<'_>, right: RawJson<'_>) -> Option<Ordering> {
     if is_number(left) && is_number(right) {
-        return Some(number::compare(left.get(), right.get()));
+        return Some(decimal::compare(left.get(), right.get()));
     }
     Some(string(left)?.cmp(&string(right)?))
 }

@@ -1,141 +1,146 @@
-//! How conditions are written.
+//! Parser of conditions.
 //!
 //! `or` binds less than `and`, `and` less than `not`, and that less than a comparison; parentheses bind most.
 
-use super::{Comparison, Operand, Test};
-use crate::reference::{Cursor, Expression, SyntaxError};
+use super::{ComparisonOperator, ConditionOperand, ConditionTest};
+use crate::reference::{ReferenceExpression, SyntaxError, TextCursor};
 
 /// Questions may lie this deep inside each other.
-const DEEPEST: usize = 32;
+const MAX_CONDITION_DEPTH: usize = 32;
 
-const COMPARISONS: [(&str, Comparison); 6] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::Unequal),
-    ("<=", Comparison::AtMost),
-    (">=", Comparison::AtLeast),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
+const COMPARISONS: [(&str, ComparisonOperator); 6] = [
+    ("==", ComparisonOperator::Equal),
+    ("!=", ComparisonOperator::Unequal),
+    ("<=", ComparisonOperator::AtMost),
+    (">=", ComparisonOperator::AtLeast),
+    ("<", ComparisonOperator::Less),
+    (">", ComparisonOperator::Greater),
 ];
 
 /// Reads a text, and counts how deep it is.
-struct Reader<'a> {
-    cursor: Cursor<'a>,
+struct ConditionParser<'a> {
+    cursor: TextCursor<'a>,
     depth: usize,
 }
 
-pub(super) fn test(text: &str) -> Result<Test, SyntaxError> {
-    let mut reader = Reader { cursor: Cursor::new(text), depth: 0 };
-    let test = reader.any()?;
+pub(super) fn parse_test(text: &str) -> Result<ConditionTest, SyntaxError> {
+    let mut reader = ConditionParser { cursor: TextCursor::new(text), depth: 0 };
+    let test = reader.parse_or()?;
     reader.cursor.skip_space();
-    if reader.cursor.is_over() {
+    if reader.cursor.is_at_end() {
         Ok(test)
     } else {
         Err(reader.cursor.unexpected("\"and\", \"or\" or the end"))
     }
 }
 
-// === impl Reader ===
+// === impl ConditionParser ===
 
-impl Reader<'_> {
-    fn any(&mut self) -> Result<Test, SyntaxError> {
-        let first = self.all()?;
+impl ConditionParser<'_> {
+    fn parse_or(&mut self) -> Result<ConditionTest, SyntaxError> {
+        let first = self.parse_and()?;
         let mut tests = vec![first];
-        while self.cursor.takes_word("or") {
-            tests.push(self.all()?);
+        while self.cursor.skip_word("or") {
+            tests.push(self.parse_and()?);
         }
-        Ok(only(tests, Test::Any))
+        Ok(single_or(tests, ConditionTest::Any))
     }
 
-    fn all(&mut self) -> Result<Test, SyntaxError> {
-        let mut tests = vec![self.one()?];
-        while self.cursor.takes_word("and") {
-            tests.push(self.one()?);
+    fn parse_and(&mut self) -> Result<ConditionTest, SyntaxError> {
+        let mut tests = vec![self.parse_nested()?];
+        while self.cursor.skip_word("and") {
+            tests.push(self.parse_nested()?);
         }
-        Ok(only(tests, Test::All))
+        Ok(single_or(tests, ConditionTest::All))
     }
 
-    /// Everything inside of another question comes through here.
-    fn one(&mut self) -> Result<Test, SyntaxError> {
+    /// Parses a nested condition and limits the depth.
+    fn parse_nested(&mut self) -> Result<ConditionTest, SyntaxError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.cursor.wrong("questions lie too deep inside each other"));
+        if self.depth > MAX_CONDITION_DEPTH {
+            return Err(self.cursor.error_here("questions lie too deep inside each other"));
         }
-        let test = self.negated();
+        let test = self.parse_not();
         self.depth -= 1;
         test
     }
 
-    fn negated(&mut self) -> Result<Test, SyntaxError> {
-        if self.cursor.takes_word("not") {
-            return Ok(Test::Not(Box::new(self.one()?)));
+    fn parse_not(&mut self) -> Result<ConditionTest, SyntaxError> {
+        if self.cursor.skip_word("not") {
+            return Ok(ConditionTest::Not(Box::new(self.parse_nested()?)));
         }
-        if self.cursor.takes("(") {
-            let test = self.any()?;
-            return if self.cursor.takes(")") { Ok(test) } else { Err(self.cursor.unexpected("\")\"")) };
+        if self.cursor.skip_mark("(") {
+            let test = self.parse_or()?;
+            return if self.cursor.skip_mark(")") { Ok(test) } else { Err(self.cursor.unexpected("\")\"")) };
         }
-        if self.cursor.takes_word("exists") {
-            return match self.operand(0)? {
-                Operand::Found(expression) => Ok(Test::Exists(expression)),
-                _ => Err(self
-                    .cursor
-                    .wrong("only a reference may exist or not, as in exists {{ $input.name }}")),
+        if self.cursor.skip_word("exists") {
+            return match self.parse_operand(0)? {
+                ConditionOperand::Found(expression) => Ok(ConditionTest::Exists(expression)),
+                _ => Err(self.cursor.error_here(
+                    "only a reference can be tested with exists, as in exists {{ $input.name }}",
+                )),
             };
         }
-        self.comparison()
+        self.parse_comparison()
     }
 
-    fn comparison(&mut self) -> Result<Test, SyntaxError> {
-        let left = self.operand(0)?;
-        let marked = COMPARISONS.into_iter().find(|(mark, _)| self.cursor.takes(mark));
+    fn parse_comparison(&mut self) -> Result<ConditionTest, SyntaxError> {
+        let left = self.parse_operand(0)?;
+        let marked = COMPARISONS.into_iter().find(|(mark, _)| self.cursor.skip_mark(mark));
         if let Some((_, comparison)) = marked {
-            return Ok(Test::Compare(left, comparison, self.operand(0)?));
+            return Ok(ConditionTest::Compare(left, comparison, self.parse_operand(0)?));
         }
-        if self.cursor.takes_word("in") {
-            return Ok(Test::Compare(left, Comparison::In, self.operand(0)?));
+        if self.cursor.skip_word("in") {
+            return Ok(ConditionTest::Compare(left, ComparisonOperator::In, self.parse_operand(0)?));
         }
-        if self.cursor.takes_word("not") {
-            if !self.cursor.takes_word("in") {
+        if self.cursor.skip_word("not") {
+            if !self.cursor.skip_word("in") {
                 return Err(self.cursor.unexpected("\"in\" behind \"not\""));
             }
-            let within = Test::Compare(left, Comparison::In, self.operand(0)?);
-            return Ok(Test::Not(Box::new(within)));
+            let within = ConditionTest::Compare(left, ComparisonOperator::In, self.parse_operand(0)?);
+            return Ok(ConditionTest::Not(Box::new(within)));
         }
         match left {
-            Operand::Found(expression) if self.cursor.takes_word("exists") => Ok(Test::Exists(expression)),
-            left => Ok(Test::Is(left)),
+            ConditionOperand::Found(expression) if self.cursor.skip_word("exists") => {
+                Ok(ConditionTest::Exists(expression))
+            }
+            left => Ok(ConditionTest::Is(left)),
         }
     }
 
-    fn operand(&mut self, depth: usize) -> Result<Operand, SyntaxError> {
-        if self.cursor.takes("{{") {
-            let expression = Expression::read(&mut self.cursor)?;
-            return if self.cursor.takes("}}") {
-                Ok(Operand::Found(expression))
+    fn parse_operand(&mut self, depth: usize) -> Result<ConditionOperand, SyntaxError> {
+        if self.cursor.skip_mark("{{") {
+            let expression = ReferenceExpression::read(&mut self.cursor)?;
+            return if self.cursor.skip_mark("}}") {
+                Ok(ConditionOperand::Found(expression))
             } else {
                 Err(self.cursor.unexpected("\"}}\""))
             };
         }
-        if depth < DEEPEST && self.cursor.takes("[") {
-            return self.list(depth + 1);
+        if depth < MAX_CONDITION_DEPTH && self.cursor.skip_mark("[") {
+            return self.parse_list(depth + 1);
         }
         let wanted = "{{ a reference }}, a string in quotes, a number, true, false, null or a list";
-        self.cursor.literal()?.map(Operand::Fixed).ok_or_else(|| self.cursor.unexpected(wanted))
+        self.cursor
+            .parse_literal()?
+            .map(ConditionOperand::Fixed)
+            .ok_or_else(|| self.cursor.unexpected(wanted))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Operand, SyntaxError> {
+    fn parse_list(&mut self, depth: usize) -> Result<ConditionOperand, SyntaxError> {
         let mut items = Vec::new();
-        while !self.cursor.takes("]") {
-            if !items.is_empty() && !self.cursor.takes(",") {
+        while !self.cursor.skip_mark("]") {
+            if !items.is_empty() && !self.cursor.skip_mark(",") {
                 return Err(self.cursor.unexpected("\",\" or \"]\""));
             }
-            items.push(self.operand(depth)?);
+            items.push(self.parse_operand(depth)?);
         }
-        Ok(Operand::List(items))
+        Ok(ConditionOperand::List(items))
     }
 }
 
-/// One question alone needs nothing around it.
-fn only(mut tests: Vec<Test>, many: fn(Vec<Test>) -> Test) -> Test {
+/// Combines conditions; a single one stays as it is.
+fn single_or(mut tests: Vec<ConditionTest>, many: fn(Vec<ConditionTest>) -> ConditionTest) -> ConditionTest {
     match tests.pop() {
         Some(test) if tests.is_empty() => test,
         Some(last) => {

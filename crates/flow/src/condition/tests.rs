@@ -1,19 +1,19 @@
 use super::*;
-use crate::reference::Root;
+use crate::reference::ReferenceRoot;
 
-fn known(root: &Root) -> Option<Json> {
+fn known(root: &ReferenceRoot) -> Option<Json> {
     let text = match root {
-        Root::Trigger => {
+        ReferenceRoot::Trigger => {
             r#"{"n":12345678901234567890,"s":"a\"b","t":true,"z":null,"l":[1,2.0],"o":{"k":1},"e":""}"#
         }
-        Root::State(_) => "\"skipped\"",
+        ReferenceRoot::State(_) => "\"skipped\"",
         _ => return None,
     };
     Json::parse(text).ok()
 }
 
-fn holds(text: &str) -> bool {
-    Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error} at {}", error.at)).holds(&known)
+fn compare_values(text: &str) -> bool {
+    Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error} at {}", error.at)).is_true(&known)
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn values_are_compared_by_what_they_mean() {
         "{{ $input.s }} in [{{ $input.n }}, {{ $input.s }}]",
     ];
     for text in right {
-        assert!(holds(text), "{text}");
+        assert!(compare_values(text), "{text}");
     }
     let wrong = [
         "{{ $input.n }} == 12345678901234567891",
@@ -44,7 +44,7 @@ fn values_are_compared_by_what_they_mean() {
         "1 in 1",
     ];
     for text in wrong {
-        assert!(!holds(text), "{text}");
+        assert!(!compare_values(text), "{text}");
     }
 }
 
@@ -58,17 +58,17 @@ fn what_is_not_there_counts_as_null_and_fails_nothing() {
         "{{ $input.z ?? 'd' }} == 'd'",
         "not {{ $input.none }} < 1",
     ] {
-        assert!(holds(text), "{text}");
+        assert!(compare_values(text), "{text}");
     }
 }
 
 #[test]
 fn and_binds_more_than_or_and_parentheses_most() {
-    assert!(holds("true or false and false"));
-    assert!(!holds("(true or false) and false"));
-    assert!(holds("not false and true"));
-    assert!(!holds("not (false or true)"));
-    assert!(Condition::always(true).holds(&known) && !Condition::always(false).holds(&known));
+    assert!(compare_values("true or false and false"));
+    assert!(!compare_values("(true or false) and false"));
+    assert!(compare_values("not false and true"));
+    assert!(!compare_values("not (false or true)"));
+    assert!(Condition::constant(true).is_true(&known) && !Condition::constant(false).is_true(&known));
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn what_is_no_condition_says_what_was_expected_and_where() {
     assert_eq!(wrong("{{ $input.a }} = 1"), "15: expected \"and\", \"or\" or the end, found \"=\"");
     assert!(wrong("nodes.a.x == 1").starts_with("0: expected {{ a reference }}, a string"));
     assert_eq!(wrong("{{ $input.a }} =="), format!("17: {}", &wrong("")[3..]));
-    assert_eq!(wrong("(true"), "5: expected \")\", but the text is over");
-    assert!(wrong("exists 1").contains("only a reference may exist"));
+    assert_eq!(wrong("(true"), "5: expected \")\", but the text ends");
+    assert!(wrong("exists 1").contains("only a reference can be tested with exists"));
     assert!(wrong(&"(".repeat(10_000)).contains("too deep"));
     assert!(wrong(&"not ".repeat(10_000)).contains("too deep"));
     assert!(Condition::parse(&"[".repeat(10_000)).is_err());

@@ -1,56 +1,58 @@
-//! What a picture says about a node.
+//! Labels of nodes in drawings.
 
 use crate::{
-    definition::{Does, NodeId},
-    template::Template,
+    definition::{NodeAction, NodeId},
+    template::JsonTemplate,
 };
 
 /// No label is longer, in characters.
-pub(super) const LONGEST: usize = 36;
-const LONGEST_TOLD: usize = 300;
+pub(super) const MAX_LABEL_CHARS: usize = 36;
+const MAX_TOOLTIP_CHARS: usize = 300;
 
-/// What a node does, in one short line.
-pub(super) fn what(does: &Does) -> String {
-    shortened(&all(does), LONGEST)
+/// Label of an action: one short line.
+pub(super) fn action_label(action: &NodeAction) -> String {
+    shorten(&action_text(action), MAX_LABEL_CHARS)
 }
 
-/// The same with more room.
-pub(super) fn told(does: &Does) -> String {
-    shortened(&all(does), LONGEST_TOLD)
+/// Tooltip of an action: the label with more characters.
+pub(super) fn action_tooltip(action: &NodeAction) -> String {
+    shorten(&action_text(action), MAX_TOOLTIP_CHARS)
 }
 
-fn all(does: &Does) -> String {
-    let word = does.word();
-    let rest = match does {
-        Does::AgentRef { agent } => agent.summary(),
-        Does::Invoke { agent, skill, .. } => match skill {
+fn action_text(action: &NodeAction) -> String {
+    let word = action.word();
+    let rest = match action {
+        NodeAction::AgentRef { agent } => agent.summary(),
+        NodeAction::Invoke { agent, skill, .. } => match skill {
             Some(skill) => format!("{}: {}", agent.summary(), skill.summary()),
             None => agent.summary(),
         },
-        Does::Dispatch { work_type, description, required_skills, .. } => {
+        NodeAction::Dispatch { work_type, description, required_skills, .. } => {
             let told = work_type.as_ref().or(required_skills.first()).or(description.as_ref());
-            told.map(Template::summary).unwrap_or_default()
+            told.map(JsonTemplate::summary).unwrap_or_default()
         }
-        Does::Tool { name, .. } | Does::Pipeline { name, .. } | Does::Workflow { name, .. } => name.clone(),
-        Does::Condition { test, .. } => test.text().to_owned(),
-        Does::Map { over, does, .. } => format!("{} over {}", does.word(), over.summary()),
-        Does::Approval { question, .. } => question.summary(),
-        Does::Set { value } => value.summary(),
+        NodeAction::Tool { name, .. }
+        | NodeAction::Pipeline { name, .. }
+        | NodeAction::Workflow { name, .. } => name.clone(),
+        NodeAction::Condition { test, .. } => test.text().to_owned(),
+        NodeAction::Map { over, action, .. } => format!("{} over {}", action.word(), over.summary()),
+        NodeAction::Approval { question, .. } => question.summary(),
+        NodeAction::Set { value } => value.summary(),
     };
     format!("{word} {rest}")
 }
 
-/// Which branch of `does` a node is.
-pub(super) fn branch(does: &Does, id: &NodeId) -> Option<&'static str> {
-    match does {
-        Does::Condition { then, .. } if then.contains(id) => Some("then"),
-        Does::Condition { otherwise, .. } if otherwise.contains(id) => Some("else"),
+/// Branch of `action` that a node is.
+pub(super) fn branch_name(action: &NodeAction, id: &NodeId) -> Option<&'static str> {
+    match action {
+        NodeAction::Condition { then, .. } if then.contains(id) => Some("then"),
+        NodeAction::Condition { otherwise, .. } if otherwise.contains(id) => Some("else"),
         _ => None,
     }
 }
 
-/// One line of at most so many characters.
-pub(super) fn shortened(text: &str, longest: usize) -> String {
+/// Shortens a text to one line with a maximum number of characters.
+pub(super) fn shorten(text: &str, longest: usize) -> String {
     let line: String =
         text.split(|c: char| c.is_whitespace() || c.is_control()).collect::<Vec<_>>().join(" ");
     let line = line.trim();

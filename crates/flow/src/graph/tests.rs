@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
-use super::{layout::HEIGHT, *};
-use crate::read::{Source, workflow};
+use super::{layout::BOX_HEIGHT, *};
+use crate::read::{DefinitionSource, workflow};
 
 fn read(text: &str) -> Workflow {
-    workflow(Source { text, name: "picture", kind: None }).unwrap()
+    workflow(DefinitionSource { text, name: "picture", kind: None }).unwrap()
 }
 
 const BRANCHES: &str = r#"
@@ -18,20 +18,22 @@ nodes:
 
 #[test]
 fn as_text_each_node_has_a_line() {
-    let marks = Marks::from([("fetch".into(), Mark::Completed), ("big".into(), Mark::Skipped)]);
-    insta::assert_snapshot!(draw(&read(BRANCHES), Format::Text, &marks));
+    let marks =
+        NodeMarkers::from([("fetch".into(), NodeMarker::Completed), ("big".into(), NodeMarker::Skipped)]);
+    insta::assert_snapshot!(draw(&read(BRANCHES), DrawingFormat::Text, &marks));
 }
 
 #[test]
 fn as_mermaid_everything_is_escaped() {
-    let marks = Marks::from([("fetch".into(), Mark::Completed), ("small".into(), Mark::Held)]);
-    insta::assert_snapshot!(draw(&read(BRANCHES), Format::Mermaid, &marks));
+    let marks =
+        NodeMarkers::from([("fetch".into(), NodeMarker::Completed), ("small".into(), NodeMarker::Held)]);
+    insta::assert_snapshot!(draw(&read(BRANCHES), DrawingFormat::Mermaid, &marks));
 }
 
 #[test]
 fn as_svg_it_is_shapes_and_text_alone() {
-    let marks = Marks::from([("fetch".into(), Mark::Failed)]);
-    let svg = draw(&read(BRANCHES), Format::Svg, &marks);
+    let marks = NodeMarkers::from([("fetch".into(), NodeMarker::Failed)]);
+    let svg = draw(&read(BRANCHES), DrawingFormat::Svg, &marks);
     insta::assert_snapshot!(svg);
     let known = ["svg", "title", "path", "g", "rect", "text"];
     for tag in svg.split('<').skip(1).filter(|tag| !tag.starts_with('/')) {
@@ -43,8 +45,8 @@ fn as_svg_it_is_shapes_and_text_alone() {
 
 #[test]
 fn a_line_that_passes_a_row_goes_around_the_boxes_in_it() {
-    let links = [(0, 1), (1, 2), (0, 2)].map(|(from, to)| Link { from, to, branch: None });
-    let layout = layout::of(&[100.0; 3], &links);
+    let links = [(0, 1), (1, 2), (0, 2)].map(|(from, to)| GraphLink { from, to, branch: None });
+    let layout = layout::lay_out(&[100.0; 3], &links);
     let [_, lane, _] = layout.lines[2].as_slice() else { panic!("{layout:?}") };
     assert!(
         (lane.x - layout.boxes[1].x).abs() > 50.0 && (lane.y - layout.boxes[1].y).abs() < 1.0,
@@ -62,14 +64,14 @@ fn lines_that_follow_from_others_are_left_out() {
 }
 
 /// A graph without circles, of nodes that each need some of those before them.
-fn any_graph() -> impl Strategy<Value = (Vec<f64>, Vec<Link>)> {
+fn any_graph() -> impl Strategy<Value = (Vec<f64>, Vec<GraphLink>)> {
     (1_usize..40).prop_flat_map(|nodes| {
         let widths = prop::collection::vec(10.0_f64..400.0, nodes);
         let links = prop::collection::vec((0..nodes, 0..nodes), 0..80);
         let links = links.prop_map(|links| {
             let ordered = links.into_iter().filter(|(from, to)| from != to);
             ordered
-                .map(|(one, other)| Link { from: one.min(other), to: one.max(other), branch: None })
+                .map(|(one, other)| GraphLink { from: one.min(other), to: one.max(other), branch: None })
                 .collect()
         });
         (widths, links)
@@ -79,14 +81,14 @@ fn any_graph() -> impl Strategy<Value = (Vec<f64>, Vec<Link>)> {
 proptest! {
     #[test]
     fn boxes_never_overlap_and_all_is_inside_the_picture((widths, links) in any_graph()) {
-        let layout = layout::of(&widths, &links);
+        let layout = layout::lay_out(&widths, &links);
         for (at, middle) in layout.boxes.iter().enumerate() {
             let half = widths[at] / 2.0;
             prop_assert!(middle.x - half >= 0.0 && middle.x + half <= layout.width + 0.1);
-            prop_assert!(middle.y - HEIGHT / 2.0 >= 0.0 && middle.y + HEIGHT / 2.0 <= layout.height + 0.1);
+            prop_assert!(middle.y - BOX_HEIGHT / 2.0 >= 0.0 && middle.y + BOX_HEIGHT / 2.0 <= layout.height + 0.1);
             for (other, place) in layout.boxes.iter().enumerate().skip(at + 1) {
                 let is_apart = (middle.x - place.x).abs() >= (widths[at] + widths[other]) / 2.0;
-                prop_assert!(is_apart || (middle.y - place.y).abs() >= HEIGHT, "{at} and {other}: {layout:?}");
+                prop_assert!(is_apart || (middle.y - place.y).abs() >= BOX_HEIGHT, "{at} and {other}: {layout:?}");
             }
         }
         for (link, line) in links.iter().zip(&layout.lines) {
@@ -97,12 +99,12 @@ proptest! {
 
     #[test]
     fn any_graph_at_all_is_laid_out(nodes in 1_usize..30, links in prop::collection::vec((0_usize..30, 0_usize..30), 0..60)) {
-        let links: Vec<Link> = links
+        let links: Vec<GraphLink> = links
             .into_iter()
             .filter(|(from, to)| *from < nodes && *to < nodes)
-            .map(|(from, to)| Link { from, to, branch: None })
+            .map(|(from, to)| GraphLink { from, to, branch: None })
             .collect();
-        let layout = layout::of(&vec![50.0; nodes], &links);
+        let layout = layout::lay_out(&vec![50.0; nodes], &links);
         prop_assert!(layout.width.is_finite() && layout.height.is_finite());
     }
 }

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use super::{Marks, label, layers, links};
-use crate::definition::{Kind, Workflow};
+use super::{NodeMarkers, label, links, rows};
+use crate::definition::{Workflow, WorkflowKind};
 
-pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
+pub(super) fn draw(workflow: &Workflow, marks: &NodeMarkers) -> String {
     let kind = match workflow.kind {
-        Kind::Workflow => "workflow",
-        Kind::Pipeline => "pipeline",
+        WorkflowKind::Workflow => "workflow",
+        WorkflowKind::Pipeline => "pipeline",
     };
     let mut out = format!("{} ({kind}, {})\n\n", workflow.name, workflow.status.word());
-    let rows = layers::of(workflow.nodes.len(), &links(workflow));
+    let rows = rows::assign_rows(workflow.nodes.len(), &links(workflow));
     let mut order: Vec<usize> = (0..workflow.nodes.len()).collect();
     order.sort_by_key(|number| rows[*number]);
     let lines: Vec<[String; 4]> = order
@@ -21,9 +21,9 @@ pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
             let mark = marks.get(&node.id).map_or("", |mark| mark.word());
             let name = [node.id.as_str(), mark].join(" ").trim_end().to_owned();
             let needs: Vec<String> =
-                node.needs.iter().map(|id| needed(workflow, id.as_str(), &node.id)).collect();
+                node.needs.iter().map(|id| describe_dependency(workflow, id.as_str(), &node.id)).collect();
             let needs = if needs.is_empty() { String::new() } else { format!("← {}", needs.join(", ")) };
-            [(rows[number] + 1).to_string(), name, label::what(&node.does), needs]
+            [(rows[number] + 1).to_string(), name, label::action_label(&node.action), needs]
         })
         .collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -36,8 +36,8 @@ pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
 }
 
 /// A node that is needed, and as which branch.
-fn needed(workflow: &Workflow, id: &str, by: &crate::definition::NodeId) -> String {
-    match workflow.node(id).and_then(|node| label::branch(&node.does, by)) {
+fn describe_dependency(workflow: &Workflow, id: &str, by: &crate::definition::NodeId) -> String {
+    match workflow.node(id).and_then(|node| label::branch_name(&node.action, by)) {
         Some(branch) => format!("{id} ({branch})"),
         None => id.to_owned(),
     }

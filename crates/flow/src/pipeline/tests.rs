@@ -1,29 +1,35 @@
 use rialto_model::json::Json;
 
 use crate::{
-    definition::{Does, Kind, Workflow},
-    read::{self, Source},
-    reference::Root,
+    definition::{NodeAction, Workflow, WorkflowKind},
+    read::{self, DefinitionSource},
+    reference::ReferenceRoot,
 };
 
 fn read(text: &str) -> Workflow {
-    let source = Source { text, name: "p", kind: None };
+    let source = DefinitionSource { text, name: "p", kind: None };
     read::workflow(source).unwrap_or_else(|problems| panic!("{}", problems.render("p.yaml", text)))
 }
 
 fn problems(text: &str) -> String {
-    read::workflow(Source { text, name: "p", kind: Some(Kind::Pipeline) }).unwrap_err().to_string()
+    read::workflow(DefinitionSource { text, name: "p", kind: Some(WorkflowKind::Pipeline) })
+        .unwrap_err()
+        .to_string()
 }
 
-/// What a step is given when every step has made `{"from": <its id>}` and the input is a number with many digits.
+/// Input of a step if every step outputs `{"from": <its id>}` and the input is a number with many digits.
 fn given(pipeline: &Workflow, step: &str) -> String {
-    let lookup = |root: &Root| match root {
-        Root::Trigger => Json::parse(r#"{"text":"hi","n":12345678901234567890,"list":[{"a":1.50}]}"#).ok(),
-        Root::Output(id) => Some(Json::of(&serde_json::json!({ "from": id.as_str(), "output": [true] }))),
+    let lookup = |root: &ReferenceRoot| match root {
+        ReferenceRoot::Trigger => {
+            Json::parse(r#"{"text":"hi","n":12345678901234567890,"list":[{"a":1.50}]}"#).ok()
+        }
+        ReferenceRoot::Output(id) => {
+            Some(Json::of(&serde_json::json!({ "from": id.as_str(), "output": [true] })))
+        }
         _ => None,
     };
     let node = pipeline.node(step).unwrap();
-    let Does::Tool { args: Some(args), .. } = &node.does else { panic!("{node:?}") };
+    let NodeAction::Tool { args: Some(args), .. } = &node.action else { panic!("{node:?}") };
     args.render(&lookup).unwrap().get().to_owned()
 }
 
@@ -34,7 +40,7 @@ fn needs(pipeline: &Workflow, step: &str) -> Vec<String> {
 #[test]
 fn each_step_gets_what_the_one_before_has_made() {
     let pipeline = read("steps:\n- {id: a, tool: t.a}\n- {id: b, tool: t.b}\n");
-    assert_eq!(pipeline.kind, Kind::Pipeline);
+    assert_eq!(pipeline.kind, WorkflowKind::Pipeline);
     assert!(given(&pipeline, "a").starts_with(r#"{"text":"hi","n":12345678901234567890"#));
     assert_eq!(given(&pipeline, "b"), r#"{"from":"a","output":[true]}"#);
     assert_eq!(needs(&pipeline, "b"), ["a"]);
@@ -88,12 +94,12 @@ fn one_string_can_be_the_whole_input() {
 fn what_is_wrong_with_a_mapping_is_told() {
     let wrong =
         |mapping: &str| problems(&format!("steps: [{{id: a, tool: t, input_mapping: {{x: {mapping}}}}}]"));
-    assert!(wrong("es").contains("\"es\" says nothing about where the value comes from"));
+    assert!(wrong("es").contains("\"es\" names no source of the value"));
     assert!(wrong("es").contains("literal:es"));
     assert!(wrong("$inputs.x").ends_with("did you mean \"$input\"?"));
     assert!(wrong("$steps").contains("write which one is meant"));
-    assert!(wrong("$steps.b.x").contains("$steps.b.x leads nowhere: there is no node \"b\""));
-    assert!(wrong("$steps.a.x").contains("\"a\" looks at itself"));
+    assert!(wrong("$steps.b.x").contains("$steps.b.x refers to an unknown node: there is no node \"b\""));
+    assert!(wrong("$steps.a.x").contains("\"a\" refers to itself"));
     assert!(wrong("$input.x y").contains("expected \".\", \"[\" or the end, found"));
 }
 
@@ -102,18 +108,18 @@ fn a_step_looks_only_at_those_before_it() {
     let told = problems("steps:\n- {id: a, tool: t, input_mapping: {x: $steps.b.x}}\n- {id: b, tool: t}\n");
     assert_eq!(
         told,
-        "2:39: \"a\" looks at $steps.b.x, but \"b\" comes later (b → a); it can look only at what is done before"
+        "2:39: \"a\" refers to $steps.b.x, but \"b\" comes later (b → a); it can refer only to earlier nodes"
     );
 }
 
 #[test]
 fn steps_of_tools_are_a_pipeline_unless_somebody_says_otherwise() {
     let kind = |text: &str| read(text).kind;
-    assert_eq!(kind("steps: [{id: a, tool: t}]"), Kind::Pipeline);
-    assert_eq!(kind("steps: [{parallel: [{id: a, tool: t}]}]"), Kind::Pipeline);
-    assert_eq!(kind("{kind: workflow, steps: [{id: a, tool: t}]}"), Kind::Workflow);
-    assert_eq!(kind("steps: [{id: a, tool: t, args: {}}]"), Kind::Workflow);
-    assert_eq!(kind("nodes: [{id: a, tool: t}]"), Kind::Workflow);
+    assert_eq!(kind("steps: [{id: a, tool: t}]"), WorkflowKind::Pipeline);
+    assert_eq!(kind("steps: [{parallel: [{id: a, tool: t}]}]"), WorkflowKind::Pipeline);
+    assert_eq!(kind("{kind: workflow, steps: [{id: a, tool: t}]}"), WorkflowKind::Workflow);
+    assert_eq!(kind("steps: [{id: a, tool: t, args: {}}]"), WorkflowKind::Workflow);
+    assert_eq!(kind("nodes: [{id: a, tool: t}]"), WorkflowKind::Workflow);
     assert!(problems("nodes: [{id: a, tool: t}]").contains("a pipeline has \"steps\""));
     assert!(problems("{kind: workflow, steps: [{id: a, tool: t}]}").contains("a pipeline is wanted here"));
     assert!(problems("steps: [{tool: t}, {id: b}]").contains("a step of a pipeline has \"id\""));

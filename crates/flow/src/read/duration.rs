@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 /// Nothing waits longer than a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is no length of time; write one as in 500ms, 30s, 1m30s, 2h or 7d");
     let mut rest = text.trim();
     let mut millis = 0_u64;
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     }
     match Duration::from_millis(millis) {
         Duration::ZERO => Err(format!("\"{text}\" is no time at all")),
-        duration if duration > LONGEST => Err(format!("\"{text}\" is longer than a year")),
+        duration if duration > MAX_DURATION => Err(format!("\"{text}\" is longer than a year")),
         duration => Ok(duration),
     }
 }
@@ -34,13 +34,13 @@ mod tests {
 
     #[test]
     fn lengths_of_time_are_read_with_their_units() {
-        let millis = |text: &str| parse(text).map(|duration| duration.as_millis());
+        let millis = |text: &str| parse_duration(text).map(|duration| duration.as_millis());
         assert_eq!(millis("500ms"), Ok(500));
         assert_eq!(millis("1m30s"), Ok(90_000));
         assert_eq!(millis(" 2h 5m "), Ok(7_500_000));
         assert_eq!(millis("7d"), Ok(604_800_000));
         for wrong in ["", "0s", "10", "s", "1.5s", "1 week", "-1s", "366d", "99999999999999999999s", "1é"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,82 +1,87 @@
 //! The keys of an object, taken by a table.
 
 use super::{
-    notes::Notes,
-    tree::{Member, Tree, Value},
+    diagnostics::Diagnostics,
+    tree::{ObjectMember, SourceTree, SourceValue},
 };
-use crate::{definition::Place, keys::Key, problem::Code, suggest::nearest};
+use crate::{definition::SourcePosition, problem::ProblemCode, schema_keys::SchemaKey, suggest::nearest};
 
 /// The members of an object by the keys of some tables.
-pub(crate) struct Fields<'a> {
-    /// Where the object stands.
-    pub(crate) place: Place,
-    found: Vec<(&'static Key, &'a Member)>,
+pub(crate) struct ObjectFields<'a> {
+    /// Position of the object.
+    pub(crate) place: SourcePosition,
+    found: Vec<(&'static SchemaKey, &'a ObjectMember)>,
 }
 
-// === impl Fields ===
+// === impl ObjectFields ===
 
-impl<'a> Fields<'a> {
-    /// Takes what the tables know. The rest is told, and so is what stands twice.
-    pub(crate) fn of(
-        place: Place,
-        members: &'a [Member],
-        tables: &[&'static [Key]],
-        notes: &mut Notes,
+impl<'a> ObjectFields<'a> {
+    /// Takes the keys in the tables. Unknown and duplicate keys are reported.
+    pub(crate) fn from_members(
+        place: SourcePosition,
+        members: &'a [ObjectMember],
+        tables: &[&'static [SchemaKey]],
+        diagnostics: &mut Diagnostics,
     ) -> Self {
         let mut fields = Self { place, found: Vec::new() };
-        fields.take(members, tables, notes);
+        fields.add_members(members, tables, diagnostics);
         fields
     }
 
-    /// The same for a tree, which must be an object.
-    pub(crate) fn of_tree(
-        tree: &'a Tree,
+    /// Takes the keys of a tree, which must be an object.
+    pub(crate) fn from_tree(
+        tree: &'a SourceTree,
         what: &str,
-        keys: &'static [Key],
-        notes: &mut Notes,
+        keys: &'static [SchemaKey],
+        diagnostics: &mut Diagnostics,
     ) -> Option<Self> {
-        let members = notes.object(tree, what)?;
-        Some(Self::of(tree.place, members, &[keys], notes))
+        let members = diagnostics.expect_object(tree, what)?;
+        Some(Self::from_members(tree.place, members, &[keys], diagnostics))
     }
 
     /// Takes more members.
-    pub(crate) fn take(&mut self, members: &'a [Member], tables: &[&'static [Key]], notes: &mut Notes) {
+    pub(crate) fn add_members(
+        &mut self,
+        members: &'a [ObjectMember],
+        tables: &[&'static [SchemaKey]],
+        diagnostics: &mut Diagnostics,
+    ) {
         for member in members {
-            let key = tables.iter().copied().flatten().find(|key| key.is_called(&member.name));
+            let key = tables.iter().copied().flatten().find(|key| key.has_spelling(&member.name));
             match key {
-                None => unknown(member, tables, notes),
-                Some(key) => self.put(key, member, notes),
+                None => report_unknown_key(member, tables, diagnostics),
+                Some(key) => self.insert(key, member, diagnostics),
             }
         }
     }
 
     /// The value of a key, unless there is none or it is null.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a Tree> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a SourceTree> {
         let found = self.found.iter().find(|(key, _)| key.name == name);
-        found.map(|(_, member)| &member.tree).filter(|tree| !matches!(tree.value, Value::Null))
+        found.map(|(_, member)| &member.tree).filter(|tree| !matches!(tree.value, SourceValue::Null))
     }
 
-    fn put(&mut self, key: &'static Key, member: &'a Member, notes: &mut Notes) {
+    fn insert(&mut self, key: &'static SchemaKey, member: &'a ObjectMember, diagnostics: &mut Diagnostics) {
         match self.found.iter().find(|(known, _)| known.name == key.name) {
             None => self.found.push((key, member)),
             Some((_, first)) => {
                 let (name, at) = (&member.name, first.place);
                 let message = if first.name == *name {
-                    format!("\"{name}\" stands here a second time, first at {at}")
+                    format!("\"{name}\" is repeated, first at {at}")
                 } else {
                     format!("\"{name}\" is the same as \"{}\" at {at}; write one of them", first.name)
                 };
-                notes.problems.add(member.place, Code::DuplicateKey, message);
+                diagnostics.problems.add(member.place, ProblemCode::DuplicateKey, message);
             }
         }
     }
 }
 
-fn unknown(member: &Member, tables: &[&'static [Key]], notes: &mut Notes) {
-    if notes.problems.is_full() {
-        return notes.problems.add(member.place, Code::UnknownKey, "");
+fn report_unknown_key(member: &ObjectMember, tables: &[&'static [SchemaKey]], diagnostics: &mut Diagnostics) {
+    if diagnostics.problems.is_full() {
+        return diagnostics.problems.add(member.place, ProblemCode::UnknownKey, "");
     }
-    let known: Vec<String> = tables.iter().copied().flatten().flat_map(Key::spellings).collect();
+    let known: Vec<String> = tables.iter().copied().flatten().flat_map(SchemaKey::spellings).collect();
     let meant = nearest(&member.name, known.iter().map(String::as_str));
     let help = match meant {
         Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -85,6 +90,6 @@ fn unknown(member: &Member, tables: &[&'static [Key]], notes: &mut Notes) {
             format!("known are {}", names.join(", "))
         }
     };
-    let message = format!("nobody knows the key \"{}\" here; {help}", member.name);
-    notes.problems.add(member.place, Code::UnknownKey, message);
+    let message = format!("unknown key \"{}\"; {help}", member.name);
+    diagnostics.problems.add(member.place, ProblemCode::UnknownKey, message);
 }

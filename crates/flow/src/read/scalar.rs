@@ -1,28 +1,28 @@
-//! What a word without quotes is in YAML, without losing a digit.
+//! Meaning of unquoted YAML words, with all digits retained.
 //!
 //! The rules are those of YAML 1.2's core schema, with one exception: digits behind a zero stay text, because `007` and `0123` are
 //! names of something far more often than numbers, and as numbers they would lose their zeros.
 
-use super::tree::Value;
+use super::tree::SourceValue;
 
-/// What a plain scalar means; a message when JSON cannot say it.
-pub(super) fn plain(text: &str) -> Result<Option<Value>, String> {
+/// Value of a plain scalar; a message if JSON cannot represent it.
+pub(super) fn parse_plain(text: &str) -> Result<Option<SourceValue>, String> {
     Ok(Some(match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => SourceValue::Null,
+        "true" | "True" | "TRUE" => SourceValue::Bool(true),
+        "false" | "False" | "FALSE" => SourceValue::Bool(false),
         ".inf" | ".Inf" | ".INF" | "-.inf" | "-.Inf" | "-.INF" | "+.inf" | ".nan" | ".NaN" | ".NAN" => {
             return Err(format!("JSON has no {text}; put it in quotes if it is a text"));
         }
-        _ => match number(text) {
-            Some(number) => Value::Number(number),
+        _ => match parse_number(text) {
+            Some(number) => SourceValue::Number(number),
             None => return Ok(None),
         },
     }))
 }
 
 /// The JSON number that a text spells.
-pub(super) fn number(text: &str) -> Option<String> {
+pub(super) fn parse_number(text: &str) -> Option<String> {
     let radix =
         |digits: &str, radix| u128::from_str_radix(digits, radix).ok().map(|number| number.to_string());
     let is_bare = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_alphanumeric());
@@ -75,21 +75,21 @@ mod tests {
             ("0.10", "0.10"),
         ];
         for (text, expected) in pairs {
-            assert_eq!(number(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(parse_number(text).as_deref(), Some(expected), "{text}");
         }
         for text in [
             "007", "1_000", "1.2.3", "e5", ".", "+", "-", "--1", "0x", "0xg", "1e", "1 2", "inf", "12:30",
             "1.e",
         ] {
-            assert_eq!(number(text), None, "{text}");
+            assert_eq!(parse_number(text), None, "{text}");
         }
     }
 
     #[test]
     fn the_words_of_json_are_no_texts() {
-        assert!(matches!(plain("~"), Ok(Some(Value::Null))));
-        assert!(matches!(plain("True"), Ok(Some(Value::Bool(true)))));
-        assert!(matches!(plain("no"), Ok(None)));
-        assert!(plain(".nan").unwrap_err().contains("JSON has no .nan"));
+        assert!(matches!(parse_plain("~"), Ok(Some(SourceValue::Null))));
+        assert!(matches!(parse_plain("True"), Ok(Some(SourceValue::Bool(true)))));
+        assert!(matches!(parse_plain("no"), Ok(None)));
+        assert!(parse_plain(".nan").unwrap_err().contains("JSON has no .nan"));
     }
 }

@@ -5,22 +5,22 @@ mod any;
 use std::time::Duration;
 
 use super::*;
-use crate::definition::{Does, Limits, Status, Trigger};
+use crate::definition::{NodeAction, WorkflowLimits, WorkflowStatus, WorkflowTrigger};
 
-fn read(text: &str) -> Workflow {
-    let source = Source { text, name: "the file", kind: None };
+fn read_workflow(text: &str) -> Workflow {
+    let source = DefinitionSource { text, name: "the file", kind: None };
     workflow(source).unwrap_or_else(|problems| panic!("{}", problems.render("flow.yaml", text)))
 }
 
 /// All that is wrong, as `line:column: message`.
-fn wrong(text: &str) -> Vec<String> {
-    let problems = workflow(Source { text, name: "x", kind: None }).unwrap_err();
+fn problem_lines(text: &str) -> Vec<String> {
+    let problems = workflow(DefinitionSource { text, name: "x", kind: None }).unwrap_err();
     problems.iter().map(|problem| format!("{}: {}", problem.place, problem.message)).collect()
 }
 
 /// The only thing that is wrong, and its code.
-fn only(text: &str) -> (Code, String) {
-    let problems = workflow(Source { text, name: "x", kind: None }).unwrap_err();
+fn only(text: &str) -> (ProblemCode, String) {
+    let problems = workflow(DefinitionSource { text, name: "x", kind: None }).unwrap_err();
     assert_eq!(problems.len(), 1, "{problems}");
     let problem = problems.iter().next().unwrap();
     (problem.code, format!("{}: {}", problem.place, problem.message))
@@ -38,13 +38,13 @@ fn skipped_with(workflow: &Workflow, id: &str) -> String {
     node.skipped_with.iter().map(group).collect::<Vec<_>>().join(", ")
 }
 
-fn json_of(template: Option<&crate::template::Template>) -> &str {
+fn json_of(template: Option<&crate::template::JsonTemplate>) -> &str {
     template.and_then(|template| template.as_fixed()).map_or("", |json| json.get())
 }
 
 #[test]
 fn the_first_example_reads_as_it_is_printed() {
-    let read = read(
+    let read = read_workflow(
         r#"steps:
   - id: run-code-review
     type: action
@@ -56,20 +56,25 @@ fn the_first_example_reads_as_it_is_printed() {
         prUrl: "{{ $trigger.prUrl }}"
 "#,
     );
-    assert_eq!((read.name.as_str(), read.kind, read.status), ("the-file", Kind::Workflow, Status::Draft));
+    assert_eq!(
+        (read.name.as_str(), read.kind, read.status),
+        ("the-file", WorkflowKind::Workflow, WorkflowStatus::Draft)
+    );
     let [agent, review] = read.nodes.as_slice() else { panic!("{:?}", read.nodes) };
-    assert!(matches!(agent.does, Does::AgentRef { .. }) && agent.id.as_str() == "agent-ref");
-    let Does::Invoke { agent, skill, args, message: None } = &review.does else { panic!("{review:?}") };
+    assert!(matches!(agent.action, NodeAction::AgentRef { .. }) && agent.id.as_str() == "agent-ref");
+    let NodeAction::Invoke { agent, skill, args, message: None } = &review.action else {
+        panic!("{review:?}")
+    };
     assert_eq!(agent.references()[0].to_string(), "nodes.agent-ref.agentCardId");
     assert_eq!(json_of(skill.as_ref()), "\"review\"");
     assert_eq!(args.as_ref().unwrap().references()[0].to_string(), "$trigger.prUrl");
     assert_eq!(needs(&read, "run-code-review"), "agent-ref");
-    assert_eq!(review.place, Place { line: 2, column: 5 });
+    assert_eq!(review.place, SourcePosition { line: 2, column: 5 });
 }
 
 #[test]
 fn the_second_example_reads_as_it_is_printed() {
-    let read = read(
+    let read = read_workflow(
         "steps:
   - id: dispatch-qa
     type: action
@@ -81,7 +86,7 @@ fn the_second_example_reads_as_it_is_printed() {
         - typescript
 ",
     );
-    let Does::Dispatch { work_type, description, required_skills, .. } = &read.nodes[0].does else {
+    let NodeAction::Dispatch { work_type, description, required_skills, .. } = &read.nodes[0].action else {
         panic!("{:?}", read.nodes)
     };
     assert_eq!(json_of(work_type.as_ref()), "\"qa\"");
@@ -98,15 +103,15 @@ fn both_shapes_and_both_spellings_are_the_same() {
         "{id: a, type: action, node_id: agent.invoke, agentName: x, config: {skill: s}, continue_on_failure: true}",
     ];
     for shape in shapes {
-        let read = read(&format!("nodes: [{shape}]"));
-        let Does::Invoke { agent, skill, .. } = &read.nodes[0].does else { panic!("{shape}") };
+        let read = read_workflow(&format!("nodes: [{shape}]"));
+        let NodeAction::Invoke { agent, skill, .. } = &read.nodes[0].action else { panic!("{shape}") };
         assert_eq!((json_of(Some(agent)), json_of(skill.as_ref())), ("\"x\"", "\"s\""), "{shape}");
         assert!(read.nodes[0].goes_on_after_failure);
     }
-    let listed = read("nodes: [{id: a, tool: t}, {id: b, tool: u, depends_on: a}]");
-    let by_id = read("nodes: {a: {tool: t}, b: {tool: u, needs: [a]}}");
+    let listed = read_workflow("nodes: [{id: a, tool: t}, {id: b, tool: u, depends_on: a}]");
+    let by_id = read_workflow("nodes: {a: {tool: t}, b: {tool: u, needs: [a]}}");
     assert_eq!(needs(&listed, "b"), needs(&by_id, "b"));
-    let json = read(r#"{"nodes": {"a": {"tool": "t"}, "b": {"tool": "u", "dependsOn": ["a"]}}}"#);
+    let json = read_workflow(r#"{"nodes": {"a": {"tool": "t"}, "b": {"tool": "u", "dependsOn": ["a"]}}}"#);
     assert_eq!(needs(&json, "b"), "a");
 }
 
@@ -139,10 +144,10 @@ nodes:
 
 #[test]
 fn every_sort_of_node_is_read() {
-    let read = read(ALL);
-    assert_eq!((read.name.as_str(), read.status, read.limits.parallel), ("all", Status::Active, 3));
-    assert_eq!(read.limits, Limits { parallel: 3, timeout: Some(Duration::from_secs(3600)) });
-    let words: Vec<_> = read.nodes.iter().map(|node| node.does.word()).collect();
+    let read = read_workflow(ALL);
+    assert_eq!((read.name.as_str(), read.status, read.limits.parallel), ("all", WorkflowStatus::Active, 3));
+    assert_eq!(read.limits, WorkflowLimits { parallel: 3, timeout: Some(Duration::from_secs(3600)) });
+    let words: Vec<_> = read.nodes.iter().map(|node| node.action.word()).collect();
     let expected = [
         "agent.ref",
         "agent.invoke",
@@ -178,16 +183,16 @@ fn every_sort_of_node_is_read() {
     assert_eq!(read.node("ask").unwrap().timeout, Some(Duration::from_secs(30)));
     assert_eq!(read.node("find").unwrap().retry.attempts, 3);
     assert_eq!(read.node("call").unwrap().retry.pause_after(1), Some(Duration::from_millis(500)));
-    let Does::Tool { args, .. } = &read.node("call").unwrap().does else { panic!() };
+    let NodeAction::Tool { args, .. } = &read.node("call").unwrap().action else { panic!() };
     assert_eq!(json_of(args.as_ref()), r#"{"q":12345678901234567890.10}"#);
-    let Trigger::Cron { schedule, input } = &read.triggers[3] else { panic!("{:?}", read.triggers) };
+    let WorkflowTrigger::Cron { schedule, input } = &read.triggers[3] else { panic!("{:?}", read.triggers) };
     assert_eq!((schedule.zone(), input.as_ref().map(Json::get)), ("Europe/Berlin", Some(r#"{"n":1.00}"#)));
-    assert_eq!(read.triggers[2], Trigger::Http { path: "hooks/all".to_owned() });
+    assert_eq!(read.triggers[2], WorkflowTrigger::Http { path: "hooks/all".to_owned() });
 }
 
 #[test]
 fn steps_come_after_each_other_unless_they_say_otherwise() {
-    let read = read(
+    let read = read_workflow(
         "
 kind: workflow
 steps:
@@ -208,7 +213,7 @@ steps:
 
 #[test]
 fn a_node_is_skipped_with_those_it_names_or_cannot_do_without() {
-    let read = read(
+    let read = read_workflow(
         r#"
 nodes:
   fetch: { tool: t }
@@ -252,23 +257,23 @@ nodes:
     then: d
 output: "{{ nodes.zzz }}"
 "#;
-    let told = wrong(text);
+    let told = problem_lines(text);
     let expected = [
         "1:7: name has 1 to 64 letters, digits, \"_\" and \"-\", and begins with a letter or digit",
-        "2:1: nobody knows the key \"descripton\" here; did you mean \"description\"?",
+        "2:1: unknown key \"descripton\"; did you mean \"description\"?",
         "3:21: parallel is a whole number from 1 to 256, not 0",
         "4:20: \"61 * * * *\" is no cron pattern: ",
         "4:36: a trigger is one of manual, http, cron, skill, not \"sometimes\"",
-        "7:11: nobody knows a node of type \"agent.invok\", there are agent.ref, ",
+        "7:11: unknown node type \"agent.invok\", known are agent.ref, ",
         "10:14: timeout: \"soon\" is no length of time; ",
         "11:21: there is no node \"bb\"; did you mean \"b\"?",
-        "12:20: nodes.cc.y leads nowhere: there is no node \"cc\"; did you mean \"c\"?",
-        "12:43: \"$triger\" is nothing to look at, ",
-        "16:5: nobody knows the key \"colour\" here; known are id, type, ",
+        "12:20: nodes.cc.y refers to an unknown node: there is no node \"cc\"; did you mean \"c\"?",
+        "12:43: \"$triger\" is unknown; ",
+        "16:5: unknown key \"colour\"; known are id, type, ",
         "17:5: another node is called \"c\" too, at 13:5",
         "18:21: if: expected \"and\", \"or\" or the end, found \"=\"",
         "19:11: there is no node \"d\"",
-        "20:13: nodes.zzz leads nowhere: there is no node \"zzz\"",
+        "20:13: nodes.zzz refers to an unknown node: there is no node \"zzz\"",
     ];
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     for (told, expected) in told.iter().zip(expected) {
@@ -279,20 +284,21 @@ output: "{{ nodes.zzz }}"
 #[test]
 fn nodes_that_wait_for_each_other_are_named() {
     let circle = "nodes: {a: {tool: t, needs: c}, b: {tool: t, needs: a}, c: {tool: t, needs: b}, d: {tool: t, needs: d}}";
-    let told = wrong(circle);
+    let told = problem_lines(circle);
     assert_eq!(
         told,
         ["1:77: these nodes wait for each other: c → b → a → c", "1:101: \"d\" waits for itself",]
     );
     let looks = "nodes:\n  a: { tool: t, args: { x: '{{ nodes.b.x }}' } }\n  b: { tool: t, needs: a }\n";
     let (code, told) = only(looks);
-    assert_eq!(code, Code::BadReference);
-    let expected = "2:32: \"a\" looks at nodes.b.x, but \"b\" comes later (b → a); it can look only at what is done before";
+    assert_eq!(code, ProblemCode::BadReference);
+    let expected =
+        "2:32: \"a\" refers to nodes.b.x, but \"b\" comes later (b → a); it can refer only to earlier nodes";
     assert_eq!(told, expected);
     let branch = "nodes: {a: {if: true, then: [b]}, b: {tool: t}, c: {tool: t, needs: b}}\n";
-    assert_eq!(needs(&read(branch), "b"), "a");
+    assert_eq!(needs(&read_workflow(branch), "b"), "a");
     let (code, _) = only("nodes: {a: {if: '{{ nodes.b.x }}', then: [b]}, b: {tool: t}}");
-    assert_eq!(code, Code::BadReference);
+    assert_eq!(code, ProblemCode::BadReference);
 }
 
 #[test]
@@ -306,7 +312,7 @@ nodes:
   joined: { tool: t, needs: [yes, behind] }
   off: { tool: t, when: false }
 ";
-    let told = wrong(text);
+    let told = problem_lines(text);
     let expected = [
         "5:3: \"no\" can never run: \"check\" always chooses the other branch",
         "6:3: \"behind\" can never run: none of the nodes it needs can run",
@@ -320,98 +326,106 @@ fn what_a_map_does_knows_its_item_and_nothing_else_does() {
     let (code, told) = only("nodes: [{id: a, type: set, value: '{{ item.x }}'}]");
     assert_eq!(
         (code, told.as_str()),
-        (Code::BadReference, "1:39: there is no item.x here, only inside of a map's \"do\"")
+        (ProblemCode::BadReference, "1:39: there is no item.x here, only inside a map's \"do\"")
     );
     let (code, _) = only("nodes: [{id: a, over: '{{ item }}', do: {tool: t}}]");
-    assert_eq!(code, Code::BadReference);
+    assert_eq!(code, ProblemCode::BadReference);
     let (_, told) = only("nodes: [{id: a, over: [1], do: {over: [1], do: {tool: t}}}]");
     assert!(told.contains("a map cannot do a map; put it into a workflow of its own"), "{told}");
     let (_, told) = only("nodes: [{id: a, over: [1], do: {tool: t, id: b}}]");
-    assert!(told.contains("nobody knows the key \"id\" here"), "{told}");
+    assert!(told.contains("unknown key \"id\""), "{told}");
 }
 
-/// Files with one thing wrong, its code, and how what is told begins.
-const WRONG: &[(&str, Code, &str)] = &[
-    ("[1]", Code::WrongType, "1:1: a workflow is an object, not a list"),
-    ("name: x", Code::MissingKey, "1:1: nothing is to be done; write \"nodes\" or \"steps\""),
-    ("{nodes: [], name: x}", Code::BadValue, "1:9: nothing is to be done; a workflow has at least one node"),
-    ("nodes: 1", Code::WrongType, "1:8: nodes is a list, or an object of nodes by their ids, not a number"),
-    ("nodes: [{tool: t}]", Code::MissingKey, "1:9: this node has no \"id\"; others refer to it by that"),
-    ("nodes: [{id: a}]", Code::UnknownKind, "1:9: this node does not say what it does; give it a \"type\""),
+/// Files with one problem, its code, and the start of its message.
+const WRONG: &[(&str, ProblemCode, &str)] = &[
+    ("[1]", ProblemCode::WrongType, "1:1: a workflow is an object, not a list"),
+    ("name: x", ProblemCode::MissingKey, "1:1: nothing is to be done; write \"nodes\" or \"steps\""),
     (
-        "nodes: [{id: a, type: action}]",
-        Code::MissingKey,
-        "1:23: an action says what it does: write its \"nodeId\"",
+        "{nodes: [], name: x}",
+        ProblemCode::BadValue,
+        "1:9: nothing is to be done; a workflow has at least one node",
     ),
-    ("nodes: [{id: a, type: tool}]", Code::MissingKey, "1:9: a node of type tool has \"tool\""),
+    (
+        "nodes: 1",
+        ProblemCode::WrongType,
+        "1:8: nodes is a list, or an object of nodes by their ids, not a number",
+    ),
+    (
+        "nodes: [{tool: t}]",
+        ProblemCode::MissingKey,
+        "1:9: this node has no \"id\"; others refer to it by that",
+    ),
+    ("nodes: [{id: a}]", ProblemCode::UnknownKind, "1:9: this node has no \"type\"; add one"),
+    ("nodes: [{id: a, type: action}]", ProblemCode::MissingKey, "1:23: an action needs a \"nodeId\""),
+    ("nodes: [{id: a, type: tool}]", ProblemCode::MissingKey, "1:9: a node of type tool has \"tool\""),
     (
         "nodes: [{id: a, type: tool, nodeId: set, value: 1}]",
-        Code::BadValue,
-        "1:9: \"nodeId\" says something else",
+        ProblemCode::BadValue,
+        "1:9: \"nodeId\" contradicts",
     ),
     (
         "nodes: [{id: a, type: agent.dispatch, args: {}}]",
-        Code::MissingKey,
-        "1:9: agent.dispatch says what is to be",
+        ProblemCode::MissingKey,
+        "1:9: agent.dispatch needs",
     ),
-    ("nodes: [{id: a, tool: 5}]", Code::WrongType, "1:23: tool is a string, not a number"),
+    ("nodes: [{id: a, tool: 5}]", ProblemCode::WrongType, "1:23: tool is a string, not a number"),
     (
         "nodes: [{id: a, tool: t, args: [1]}]",
-        Code::WrongType,
+        ProblemCode::WrongType,
         "1:32: args is an object, or a reference to one, not",
     ),
     (
         "nodes: [{id: a, tool: t, args: text}]",
-        Code::WrongType,
+        ProblemCode::WrongType,
         "1:32: args is an object, or a reference to one, not",
     ),
-    ("nodes: [{id: a b, tool: t}]", Code::BadValue, "1:14: id has 1 to 64 letters"),
+    ("nodes: [{id: a b, tool: t}]", ProblemCode::BadValue, "1:14: id has 1 to 64 letters"),
     (
         "nodes: [{id: a, tool: t, tool_name: u}]",
-        Code::DuplicateKey,
+        ProblemCode::DuplicateKey,
         "1:26: \"tool_name\" is the same as \"tool\" at 1:17",
     ),
     (
         "nodes: [{id: a, tool: t, id: b}]",
-        Code::DuplicateKey,
-        "1:26: \"id\" stands here a second time, first at 1:10",
+        ProblemCode::DuplicateKey,
+        "1:26: \"id\" is repeated, first at 1:10",
     ),
+    ("nodes: [{id: a, tool: t, config: {tool: u}}]", ProblemCode::DuplicateKey, "1:35: \"tool\" is repeated"),
     (
-        "nodes: [{id: a, tool: t, config: {tool: u}}]",
-        Code::DuplicateKey,
-        "1:35: \"tool\" stands here a second time",
+        "nodes: [{id: a, tool: t, retry: {backoff: 1s}}]",
+        ProblemCode::MissingKey,
+        "1:33: \"retry\" needs \"attempts\"",
     ),
-    ("nodes: [{id: a, tool: t, retry: {backoff: 1s}}]", Code::MissingKey, "1:33: \"retry\" says how many"),
-    ("nodes: [{id: a, tool: t, when: 5}]", Code::WrongType, "1:32: when is a string, not a number"),
+    ("nodes: [{id: a, tool: t, when: 5}]", ProblemCode::WrongType, "1:32: when is a string, not a number"),
     (
         "nodes: {a: {tool: t, id: b}}",
-        Code::BadValue,
-        "1:9: this node is called \"a\" here and otherwise inside",
+        ProblemCode::BadValue,
+        "1:9: this node is named \"a\" here and differently inside",
     ),
     (
         "{nodes: [{id: a, tool: t}], steps: []}",
-        Code::DuplicateKey,
+        ProblemCode::DuplicateKey,
         "1:9: write \"nodes\" or \"steps\", not both",
     ),
     (
         "steps: [{parallel: [{id: a, type: set, value: 1}], when: true}]",
-        Code::UnknownKey,
+        ProblemCode::UnknownKey,
         "1:52: a group of steps",
     ),
     (
         "{nodes: [{id: a, tool: t}], triggers: http}",
-        Code::MissingKey,
+        ProblemCode::MissingKey,
         "1:39: a trigger of type http is an object",
     ),
-    ("{nodes: [{id: a, tool: t}], triggers: {path: ../x}}", Code::BadValue, "1:46: path has letters"),
+    ("{nodes: [{id: a, tool: t}], triggers: {path: ../x}}", ProblemCode::BadValue, "1:46: path has letters"),
     (
         "{nodes: [{id: a, tool: t}], status: on}",
-        Code::BadValue,
+        ProblemCode::BadValue,
         "1:37: status is one of draft, active, archived, not",
     ),
     (
         "nodes: [{id: a, if: true, then: b}, {id: c, if: true, then: b}, {id: b, tool: t}]",
-        Code::BadValue,
+        ProblemCode::BadValue,
         "1:61: ",
     ),
 ];
@@ -430,7 +444,7 @@ fn what_is_missing_or_of_another_type_is_told() {
 #[test]
 fn text_that_is_no_yaml_and_no_json_says_where() {
     let (code, told) = only("nodes:\n  - id: a\n   tool: t\n");
-    assert!(code == Code::Syntax && told.starts_with("3:4: this is no YAML: "), "{told}");
+    assert!(code == ProblemCode::Syntax && told.starts_with("3:4: this is no YAML: "), "{told}");
     let (_, told) = only("{\n  \"nodes\": [1,]\n}");
     assert!(
         told.starts_with("2:15: this is no JSON: trailing comma") || told.contains("is an object"),
@@ -439,27 +453,27 @@ fn text_that_is_no_yaml_and_no_json_says_where() {
     let (_, told) = only("{\"nodes\": [");
     assert!(told.starts_with("1:11: this is no JSON: EOF"), "{told}");
     let (_, told) = only("nodes: [{id: a, type: set, value: {{ $input.x }}}]");
-    assert!(told.contains("a value that begins with {{ stands in quotes"), "{told}");
+    assert!(told.contains("a value that begins with {{ needs quotes"), "{told}");
     assert_eq!(only("").1, "1:1: the file is empty");
     assert!(only("a: 1\n---\nb: 1\n").1.contains("one file holds one workflow"));
     assert!(only("a: .nan").1.contains("JSON has no .nan"));
-    assert!(only("a: !secret x").1.contains("nobody knows the tag"));
+    assert!(only("a: !secret x").1.contains("unknown tag"));
 }
 
 #[test]
 fn anchors_are_copied_and_bombs_are_not() {
-    let read = read("nodes: {a: &a {tool: t, retry: 2}, b: *a}");
+    let read = read_workflow("nodes: {a: &a {tool: t, retry: 2}, b: *a}");
     assert_eq!(read.node("b").unwrap().retry.attempts, 2);
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let inner = vec![format!("*a{}", level - 1); 9].join(", ");
         bomb += &format!("a{level}: &a{level} [{inner}]\n");
     }
-    assert!(only(&bomb).1.ends_with("what is repeated here makes the workflow too large"));
-    assert!(only("a: &a [*a]").1.contains("repeats what it is itself a part of"));
-    assert!(only(&format!("a: {}", "[".repeat(10_000))).0 == Code::Syntax);
+    assert!(only(&bomb).1.ends_with("repeated aliases make the workflow too large"));
+    assert!(only("a: &a [*a]").1.contains("repeats a value that contains it"));
+    assert!(only(&format!("a: {}", "[".repeat(10_000))).0 == ProblemCode::Syntax);
     assert!(only(&format!("{{\"a\": {}1{}}}", "[".repeat(99), "]".repeat(99))).1.contains("at most 50 deep"));
-    assert!(only(&"x".repeat(LARGEST + 1)).1.contains("at most 1024 KiB"));
+    assert!(only(&"x".repeat(MAX_FILE_BYTES + 1)).1.contains("at most 1024 KiB"));
 }
 
 #[test]
@@ -479,6 +493,6 @@ fn a_file_that_is_wrong_all_over_is_counted_to_the_end() {
     let references: String = (0..20_000).map(|at| format!("{{{{ nodes.m{at} }}}} ")).collect();
     let keys: String = (0..20_000).map(|at| format!("descripton{at}: 1\n")).collect();
     let text = format!("nodes:\n{nodes}output: '{references}'\n{keys}");
-    let problems = workflow(Source { text: &text, name: "x", kind: None }).unwrap_err();
+    let problems = workflow(DefinitionSource { text: &text, name: "x", kind: None }).unwrap_err();
     assert_eq!((problems.len(), problems.iter().count()), (40_000, 100));
 }

@@ -1,100 +1,104 @@
-//! A file as a tree whose every value knows where it stands.
+//! Tree of a file's values with their positions.
 
 use rialto_model::json::{Extra, Json};
 
-use crate::definition::Place;
+use crate::definition::SourcePosition;
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Tree {
-    pub(crate) place: Place,
-    pub(crate) value: Value,
+pub(crate) struct SourceTree {
+    pub(crate) place: SourcePosition,
+    pub(crate) value: SourceValue,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum SourceValue {
     Null,
     Bool(bool),
     /// The text of a JSON number.
     Number(String),
-    Text(Text),
-    List(Vec<Tree>),
-    Object(Vec<Member>),
+    Text(SourceText),
+    List(Vec<SourceTree>),
+    Object(Vec<ObjectMember>),
 }
 
 /// A string.
 #[derive(Clone, Debug)]
-pub(crate) struct Text {
+pub(crate) struct SourceText {
     pub(crate) text: String,
-    /// Where its first character stands, if it is written in the file as it is, in one line.
-    pub(crate) begin: Option<Place>,
+    /// Position of the first character, if the text is in the file unchanged and on one line.
+    pub(crate) begin: Option<SourcePosition>,
 }
 
 /// A name in an object, and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct ObjectMember {
     pub(crate) name: String,
-    pub(crate) place: Place,
-    pub(crate) tree: Tree,
+    pub(crate) place: SourcePosition,
+    pub(crate) tree: SourceTree,
 }
 
-// === impl Tree ===
+// === impl SourceTree ===
 
-impl Tree {
-    /// The same value as JSON.
+impl SourceTree {
+    /// The value as JSON.
     pub(crate) fn json(&self) -> Json {
         match &self.value {
-            Value::Null => Json::null(),
-            Value::Bool(value) => Json::of(value),
-            Value::Number(number) => Json::parse(number).unwrap_or_else(|_| Json::null()),
-            Value::Text(text) => Json::of(&text.text),
-            Value::List(items) => Json::of(&items.iter().map(Self::json).collect::<Vec<_>>()),
-            Value::Object(members) => {
+            SourceValue::Null => Json::null(),
+            SourceValue::Bool(value) => Json::of(value),
+            SourceValue::Number(number) => Json::parse(number).unwrap_or_else(|_| Json::null()),
+            SourceValue::Text(text) => Json::of(&text.text),
+            SourceValue::List(items) => Json::of(&items.iter().map(Self::json).collect::<Vec<_>>()),
+            SourceValue::Object(members) => {
                 let members = members.iter().map(|member| (member.name.clone(), member.tree.json()));
                 Json::of(&members.collect::<Extra>())
             }
         }
     }
 
-    /// What it is, in words.
+    /// Type of the value, in words.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::Text(_) => "a string",
-            Value::List(_) => "a list",
-            Value::Object(_) => "an object",
+            SourceValue::Null => "nothing",
+            SourceValue::Bool(_) => "a boolean",
+            SourceValue::Number(_) => "a number",
+            SourceValue::Text(_) => "a string",
+            SourceValue::List(_) => "a list",
+            SourceValue::Object(_) => "an object",
         }
     }
 
-    /// How many values it is made of.
+    /// Number of values.
     pub(crate) fn size(&self) -> usize {
         1 + match &self.value {
-            Value::List(items) => items.iter().map(Self::size).sum::<usize>(),
-            Value::Object(members) => members.iter().map(|member| member.tree.size()).sum(),
+            SourceValue::List(items) => items.iter().map(Self::size).sum::<usize>(),
+            SourceValue::Object(members) => members.iter().map(|member| member.tree.size()).sum(),
             _ => 0,
         }
     }
 
-    /// How many lists and objects lie inside each other, itself included.
+    /// Nesting depth of lists and objects, including itself.
     pub(crate) fn depth(&self) -> usize {
         match &self.value {
-            Value::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
-            Value::Object(members) => 1 + members.iter().map(|member| member.tree.depth()).max().unwrap_or(0),
+            SourceValue::List(items) => 1 + items.iter().map(Self::depth).max().unwrap_or(0),
+            SourceValue::Object(members) => {
+                1 + members.iter().map(|member| member.tree.depth()).max().unwrap_or(0)
+            }
             _ => 0,
         }
     }
 }
 
-// === impl Text ===
+// === impl SourceText ===
 
-impl Text {
-    /// Where the byte number `at` of it stands; `otherwise` if that cannot be said.
-    pub(crate) fn place(&self, at: usize, otherwise: Place) -> Place {
+impl SourceText {
+    /// Position of the byte `at`; `otherwise` if it is unknown.
+    pub(crate) fn place(&self, at: usize, otherwise: SourcePosition) -> SourcePosition {
         let before = self.text.get(..at).map(|before| before.chars().count());
         match (self.begin, before.and_then(|count| u32::try_from(count).ok())) {
-            (Some(begin), Some(count)) => Place { column: begin.column.saturating_add(count), ..begin },
+            (Some(begin), Some(count)) => {
+                SourcePosition { column: begin.column.saturating_add(count), ..begin }
+            }
             _ => otherwise,
         }
     }

@@ -1,42 +1,43 @@
 //! YAML as a tree.
 //!
-//! The library says which words, lists and objects there are and where; what they mean is decided here, so that numbers keep their
-//! digits. Anchors are copied where they are used, and all copies count: a file of ten lines cannot become a million values.
+//! The library reports words, lists and objects with positions; their meaning is decided here, so that numbers keep all digits.
+//! Anchors are copied where they are used, and all copies count: ten lines cannot become a million values.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::{
-    DEEPEST, MOST_VALUES, scalar,
-    tree::{Member, Text, Tree, Value},
+    MAX_NESTING_DEPTH, MAX_VALUES, scalar,
+    tree::{ObjectMember, SourceText, SourceTree, SourceValue},
 };
 use crate::{
-    definition::Place,
-    problem::{Code, Problems},
+    definition::SourcePosition,
+    problem::{DefinitionProblems, ProblemCode},
 };
 
-/// Beyond this column no places inside of texts are told.
-const FURTHEST: usize = 1_000;
+/// Positions inside of texts are not computed beyond this column.
+const MAX_COLUMN: usize = 1_000;
 
-struct Builder<'a> {
+struct YamlTreeBuilder<'a> {
     lines: Vec<&'a str>,
     parser: Parser<'a, StrInput<'a>>,
-    /// What was anchored, and how many values it has.
-    anchors: BTreeMap<usize, (Tree, usize)>,
+    /// Anchored value, and its number of values.
+    anchors: BTreeMap<usize, (SourceTree, usize)>,
     values: usize,
 }
 
-type Scalar<'a> = (Cow<'a, str>, ScalarStyle, Option<Cow<'a, Tag>>);
+type YamlScalar<'a> = (Cow<'a, str>, ScalarStyle, Option<Cow<'a, Tag>>);
 
 /// Reads one document.
-pub(super) fn read(text: &str) -> Result<Tree, Problems> {
+pub(super) fn parse_yaml(text: &str) -> Result<SourceTree, DefinitionProblems> {
     let parser = Parser::new_from_str(text);
-    let mut builder = Builder { lines: text.lines().collect(), parser, anchors: BTreeMap::new(), values: 0 };
+    let mut builder =
+        YamlTreeBuilder { lines: text.lines().collect(), parser, anchors: BTreeMap::new(), values: 0 };
     loop {
         match builder.next()? {
             (Event::StreamStart | Event::DocumentStart(_) | Event::Nothing, _) => {}
-            (Event::StreamEnd, span) => return Err(wrong(span, "the file is empty")),
+            (Event::StreamEnd, span) => return Err(yaml_problem(span, "the file is empty")),
             (event, span) => {
                 let tree = builder.tree(event, span, 0)?;
                 builder.end()?;
@@ -46,25 +47,25 @@ pub(super) fn read(text: &str) -> Result<Tree, Problems> {
     }
 }
 
-// === impl Builder ===
+// === impl YamlTreeBuilder ===
 
-impl<'a> Builder<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, Span), Problems> {
+impl<'a> YamlTreeBuilder<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), DefinitionProblems> {
         match self.parser.next_event() {
             Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(unreadable(&error)),
+            Some(Err(error)) => Err(scan_problem(&error)),
             None => Ok((Event::StreamEnd, Span::default())),
         }
     }
 
     /// There must be nothing behind the first document.
-    fn end(&mut self) -> Result<(), Problems> {
+    fn end(&mut self) -> Result<(), DefinitionProblems> {
         loop {
             match self.next()? {
                 (Event::StreamEnd, _) => return Ok(()),
                 (Event::DocumentEnd, _) => {}
                 (_, span) => {
-                    return Err(wrong(
+                    return Err(yaml_problem(
                         span,
                         "one file holds one workflow; put the next in a file of its own",
                     ));
@@ -73,18 +74,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn tree(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Tree, Problems> {
+    fn tree(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<SourceTree, DefinitionProblems> {
         self.values += 1;
-        if self.values > MOST_VALUES {
-            return Err(wrong(
+        if self.values > MAX_VALUES {
+            return Err(yaml_problem(
                 span,
-                format!("a workflow has at most {MOST_VALUES} values, copies of anchors included"),
+                format!("a workflow has at most {MAX_VALUES} values, copies of anchors included"),
             ));
         }
-        if depth > DEEPEST {
-            return Err(wrong(
+        if depth > MAX_NESTING_DEPTH {
+            return Err(yaml_problem(
                 span,
-                format!("lists and objects lie at most {DEEPEST} deep inside each other"),
+                format!("lists and objects lie at most {MAX_NESTING_DEPTH} deep inside each other"),
             ));
         }
         let (anchor, value) = match event {
@@ -92,9 +93,9 @@ impl<'a> Builder<'a> {
             Event::SequenceStart(anchor, _) => (anchor, self.list(depth)?),
             Event::MappingStart(anchor, _) => (anchor, self.object(depth)?),
             Event::Alias(anchor) => return self.alias(anchor, span, depth),
-            _ => return Err(wrong(span, "a value is missing here")),
+            _ => return Err(yaml_problem(span, "a value is missing here")),
         };
-        let tree = Tree { place: place(span.start), value };
+        let tree = SourceTree { place: position(span.start), value };
         if anchor > 0 {
             let size = tree.size();
             self.anchors.insert(anchor, (tree.clone(), size));
@@ -102,94 +103,105 @@ impl<'a> Builder<'a> {
         Ok(tree)
     }
 
-    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Tree, Problems> {
+    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<SourceTree, DefinitionProblems> {
         let Some((tree, size)) = self.anchors.get(&anchor) else {
-            return Err(wrong(span, "this repeats what it is itself a part of"));
+            return Err(yaml_problem(span, "this alias repeats a value that contains it"));
         };
         self.values += size;
-        if self.values > MOST_VALUES || depth + tree.depth() > DEEPEST {
-            return Err(wrong(span, "what is repeated here makes the workflow too large"));
+        if self.values > MAX_VALUES || depth + tree.depth() > MAX_NESTING_DEPTH {
+            return Err(yaml_problem(span, "repeated aliases make the workflow too large"));
         }
         Ok(tree.clone())
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Problems> {
+    fn list(&mut self, depth: usize) -> Result<SourceValue, DefinitionProblems> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(Value::List(items)),
+                (Event::SequenceEnd, _) => return Ok(SourceValue::List(items)),
                 (event, span) => items.push(self.tree(event, span, depth + 1)?),
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, Problems> {
+    fn object(&mut self, depth: usize) -> Result<SourceValue, DefinitionProblems> {
         let mut members = Vec::new();
         loop {
             let (name, at) = match self.next()? {
-                (Event::MappingEnd, _) => return Ok(Value::Object(members)),
+                (Event::MappingEnd, _) => return Ok(SourceValue::Object(members)),
                 (Event::Scalar(name, ..), span) => (name.into_owned(), span),
                 (Event::MappingStart(..), span) => {
-                    return Err(wrong(span, "this is no name; a value that begins with {{ stands in quotes"));
+                    return Err(yaml_problem(
+                        span,
+                        "this is not a name; a value that begins with {{ needs quotes",
+                    ));
                 }
-                (_, span) => return Err(wrong(span, "the name of a member must be a word")),
+                (_, span) => return Err(yaml_problem(span, "the name of a member must be a word")),
             };
             let (event, span) = self.next()?;
             let tree = self.tree(event, span, depth + 1)?;
-            members.push(Member { name, place: place(at.start), tree });
+            members.push(ObjectMember { name, place: position(at.start), tree });
         }
     }
 
-    fn scalar(&self, (text, style, tag): Scalar<'a>, span: Span) -> Result<Value, Problems> {
-        let as_text =
-            || Value::Text(Text { begin: self.begin(&text, style, span), text: text.clone().into_owned() });
+    fn scalar(
+        &self,
+        (text, style, tag): YamlScalar<'a>,
+        span: Span,
+    ) -> Result<SourceValue, DefinitionProblems> {
+        let as_text = || {
+            SourceValue::Text(SourceText {
+                begin: self.begin(&text, style, span),
+                text: text.clone().into_owned(),
+            })
+        };
         let meant = match tag.as_deref() {
-            None if style == ScalarStyle::Plain => scalar::plain(&text),
+            None if style == ScalarStyle::Plain => scalar::parse_plain(&text),
             None => Ok(None),
             Some(tag) if tag.is_yaml_core_schema() => match tag.suffix.as_str() {
                 "str" => Ok(None),
-                "int" | "float" => scalar::number(&text)
-                    .map(|number| Some(Value::Number(number)))
+                "int" | "float" => scalar::parse_number(&text)
+                    .map(|number| Some(SourceValue::Number(number)))
                     .ok_or_else(|| format!("\"{text}\" is no number")),
-                "bool" | "null" => scalar::plain(&text),
-                other => Err(format!("nobody knows the tag !!{other} here; leave it out")),
+                "bool" | "null" => scalar::parse_plain(&text),
+                other => Err(format!("unknown tag !!{other}; remove it")),
             },
-            Some(tag) => Err(format!("nobody knows the tag {tag} here; leave it out")),
+            Some(tag) => Err(format!("unknown tag {tag}; remove it")),
         };
         match meant {
             Ok(value) => Ok(value.unwrap_or_else(as_text)),
-            Err(message) => Err(wrong(span, message)),
+            Err(message) => Err(yaml_problem(span, message)),
         }
     }
 
-    /// Where the first character of a text stands, if it stands there as it is.
-    fn begin(&self, text: &str, style: ScalarStyle, span: Span) -> Option<Place> {
+    /// Position of the first character of a text, if the text is in the file unchanged.
+    fn begin(&self, text: &str, style: ScalarStyle, span: Span) -> Option<SourcePosition> {
         let quote = match style {
             ScalarStyle::Plain => 0,
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => 1,
             ScalarStyle::Literal | ScalarStyle::Folded => return None,
         };
         let column = span.start.col() + quote;
-        // Of a line without end only its beginning is looked at.
-        let line = self.lines.get(span.start.line().checked_sub(1)?).filter(|_| column <= FURTHEST)?;
+        // Only the beginning of a very long line is read.
+        let line = self.lines.get(span.start.line().checked_sub(1)?).filter(|_| column <= MAX_COLUMN)?;
         let (begin, _) = line.char_indices().nth(column)?;
-        let at = place(span.start);
+        let at = position(span.start);
         line.get(begin..)?
             .starts_with(text)
-            .then_some(Place { column: at.column + u32::from(quote == 1), ..at })
+            .then_some(SourcePosition { column: at.column + u32::from(quote == 1), ..at })
     }
 }
 
-fn place(mark: Marker) -> Place {
+fn position(mark: Marker) -> SourcePosition {
     let short = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    Place { line: short(mark.line().max(1)), column: short(mark.col()).saturating_add(1) }
+    SourcePosition { line: short(mark.line().max(1)), column: short(mark.col()).saturating_add(1) }
 }
 
-fn wrong(span: Span, message: impl Into<String>) -> Problems {
-    Problems::one(place(span.start), Code::Syntax, message)
+fn yaml_problem(span: Span, message: impl Into<String>) -> DefinitionProblems {
+    DefinitionProblems::single(position(span.start), ProblemCode::Syntax, message)
 }
 
-fn unreadable(error: &ScanError) -> Problems {
+fn scan_problem(error: &ScanError) -> DefinitionProblems {
     let message = format!("this is no YAML: {}", error.info());
-    Problems::one(place(*error.marker()), Code::Syntax, message)
+    DefinitionProblems::single(position(*error.marker()), ProblemCode::Syntax, message)
 }

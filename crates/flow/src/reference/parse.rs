@@ -1,63 +1,63 @@
-//! How references are written.
+//! Parser of references.
 //!
 //! `path ("??" path)* ("??" literal)?`, where a literal alone is allowed too: `{{ "{{" }}` writes two braces.
 
 use rialto_model::json::Json;
 
-use super::{Expression, Reference, Root, Step};
+use super::{PathStep, ReferenceExpression, ReferenceRoot, ValueReference};
 use crate::definition::NodeId;
 
 /// A literal in a reference may hold lists this deep.
-const DEEPEST: usize = 16;
+const MAX_LITERAL_DEPTH: usize = 16;
 
-/// What is wrong with a text, and where.
+/// Syntax error with its offset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct SyntaxError {
-    /// Where in the text, in bytes.
+    /// Offset in the text, in bytes.
     pub at: usize,
-    /// What is wrong, and what helps.
+    /// Message with a hint.
     pub problem: String,
 }
 
 /// Reads a text from left to right.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct TextCursor<'a> {
     text: &'a str,
     at: usize,
 }
 
-// === impl Expression ===
+// === impl ReferenceExpression ===
 
-impl Expression {
-    /// Reads what stands between `{{` and `}}`.
+impl ReferenceExpression {
+    /// Parses the text between `{{` and `}}`.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
-        let mut cursor = Cursor::new(text);
+        let mut cursor = TextCursor::new(text);
         let expression = Self::read(&mut cursor)?;
         cursor.skip_space();
-        if cursor.is_over() { Ok(expression) } else { Err(cursor.unexpected("the end")) }
+        if cursor.is_at_end() { Ok(expression) } else { Err(cursor.unexpected("the end")) }
     }
 
     /// Reads as much as belongs to it.
-    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
+    pub(crate) fn read(cursor: &mut TextCursor<'_>) -> Result<Self, SyntaxError> {
         let mut expression = Self { choices: Vec::new(), default: None };
         loop {
             cursor.skip_space();
-            if let Some(literal) = cursor.literal()? {
+            if let Some(literal) = cursor.parse_literal()? {
                 expression.default = Some(literal);
                 return Ok(expression);
             }
-            expression.choices.push(cursor.reference()?);
-            if !cursor.takes("??") {
+            expression.choices.push(cursor.parse_reference()?);
+            if !cursor.skip_mark("??") {
                 return Ok(expression);
             }
         }
     }
 }
 
-// === impl Cursor ===
+// === impl TextCursor ===
 
-impl<'a> Cursor<'a> {
+impl<'a> TextCursor<'a> {
     pub(crate) const fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -66,11 +66,11 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.rest().is_empty()
     }
 
-    /// Goes on by some bytes.
+    /// Skips a number of bytes.
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.at = self.text.len().min(self.at + bytes);
     }
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes past `mark`, if it is the next after some space.
-    pub(crate) fn takes(&mut self, mark: &str) -> bool {
+    pub(crate) fn skip_mark(&mut self, mark: &str) -> bool {
         self.skip_space();
         let is_next = self.rest().starts_with(mark);
         if is_next {
@@ -91,74 +91,76 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes past a whole word, if it is the next after some space.
-    pub(crate) fn takes_word(&mut self, word: &str) -> bool {
+    pub(crate) fn skip_word(&mut self, word: &str) -> bool {
         self.skip_space();
-        let is_next = self.word() == word;
+        let is_next = self.peek_word() == word;
         if is_next {
             self.skip(word.len());
         }
         is_next
     }
 
-    pub(crate) fn wrong(&self, problem: impl Into<String>) -> SyntaxError {
+    pub(crate) fn error_here(&self, problem: impl Into<String>) -> SyntaxError {
         SyntaxError { at: self.at, problem: problem.into() }
     }
 
     pub(crate) fn unexpected(&self, wanted: &str) -> SyntaxError {
-        let word = self.word();
+        let word = self.peek_word();
         let found = if word.is_empty() {
             self.rest().chars().next().map(String::from)
         } else {
             Some(word.to_owned())
         };
         match found {
-            Some(found) => self.wrong(format!("expected {wanted}, found \"{found}\"")),
-            None => self.wrong(format!("expected {wanted}, but the text is over")),
+            Some(found) => self.error_here(format!("expected {wanted}, found \"{found}\"")),
+            None => self.error_here(format!("expected {wanted}, but the text ends")),
         }
     }
 
     /// A string, number, list or one of the three words; none when something else is next.
-    pub(crate) fn literal(&mut self) -> Result<Option<Json>, SyntaxError> {
-        self.literal_within(DEEPEST)
+    pub(crate) fn parse_literal(&mut self) -> Result<Option<Json>, SyntaxError> {
+        self.parse_literal_at(MAX_LITERAL_DEPTH)
     }
 
-    fn literal_within(&mut self, depth: usize) -> Result<Option<Json>, SyntaxError> {
+    fn parse_literal_at(&mut self, depth: usize) -> Result<Option<Json>, SyntaxError> {
         self.skip_space();
         match self.rest().bytes().next() {
-            Some(quote @ (b'"' | b'\'')) => self.quoted(char::from(quote)).map(|text| Some(Json::of(&text))),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Some),
-            Some(b'[') if depth == 0 => Err(self.wrong("lists lie too deep inside each other")),
-            Some(b'[') => self.list(depth - 1).map(Some),
+            Some(quote @ (b'"' | b'\'')) => {
+                self.parse_quoted(char::from(quote)).map(|text| Some(Json::of(&text)))
+            }
+            Some(b'-' | b'0'..=b'9') => self.parse_number().map(Some),
+            Some(b'[') if depth == 0 => Err(self.error_here("lists lie too deep inside each other")),
+            Some(b'[') => self.parse_list(depth - 1).map(Some),
             _ => Ok(["true", "false", "null"]
                 .into_iter()
-                .find(|word| self.takes_word(word))
+                .find(|word| self.skip_word(word))
                 .map(|word| Json::parse(word).unwrap_or_else(|_| Json::null()))),
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Json, SyntaxError> {
+    fn parse_list(&mut self, depth: usize) -> Result<Json, SyntaxError> {
         self.skip(1);
         let mut items = Vec::new();
-        while !self.takes("]") {
-            if !items.is_empty() && !self.takes(",") {
+        while !self.skip_mark("]") {
+            if !items.is_empty() && !self.skip_mark(",") {
                 return Err(self.unexpected("\",\" or \"]\""));
             }
-            items.push(self.literal_within(depth)?.ok_or_else(|| self.unexpected("a value"))?);
+            items.push(self.parse_literal_at(depth)?.ok_or_else(|| self.unexpected("a value"))?);
         }
         Ok(Json::of(&items))
     }
 
-    fn number(&mut self) -> Result<Json, SyntaxError> {
+    fn parse_number(&mut self) -> Result<Json, SyntaxError> {
         let rest = self.rest();
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let text = &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())];
-        let number = Json::parse(text).map_err(|_| self.wrong(format!("\"{text}\" is no number")))?;
+        let number = Json::parse(text).map_err(|_| self.error_here(format!("\"{text}\" is no number")))?;
         self.skip(text.len());
         Ok(number)
     }
 
     /// A string in quotes, with the escapes of JSON; in single quotes, `\'` too.
-    fn quoted(&mut self, quote: char) -> Result<String, SyntaxError> {
+    fn parse_quoted(&mut self, quote: char) -> Result<String, SyntaxError> {
         let rest = self.rest();
         let mut is_escaped = false;
         let end = rest.char_indices().skip(1).find(|(_, c)| {
@@ -167,18 +169,18 @@ impl<'a> Cursor<'a> {
             is_end
         });
         let Some((end, _)) = end else {
-            return Err(self.wrong(format!("the string has no closing {quote}")));
+            return Err(self.error_here(format!("the string has no closing {quote}")));
         };
         let inner = &rest[1..end];
         let inner =
             if quote == '\'' { inner.replace("\\'", "'").replace('"', "\\\"") } else { inner.to_owned() };
         let text = serde_json::from_str(&format!("\"{inner}\""));
-        let text = text.map_err(|_| self.wrong("the string has an escape that JSON does not know"))?;
+        let text = text.map_err(|_| self.error_here("the string has an escape that JSON does not know"))?;
         self.skip(end + 1);
         Ok(text)
     }
 
-    fn word(&self) -> &'a str {
+    fn peek_word(&self) -> &'a str {
         let rest = self.rest();
         let is_first = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
         let is_other = |(at, c): &(usize, char)| if *at == 0 { !is_first(*c) } else { !is_part_of_word(*c) };
@@ -186,100 +188,102 @@ impl<'a> Cursor<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    fn reference(&mut self) -> Result<Reference, SyntaxError> {
+    fn parse_reference(&mut self) -> Result<ValueReference, SyntaxError> {
         self.skip_space();
         let begin = self.at;
-        let (mut root, is_node) = self.root()?;
-        let mut path = self.path()?;
-        if let (true, Root::Output(node), Some(Step::Field(first))) = (is_node, &root, path.first()) {
+        let (mut root, is_node) = self.parse_root()?;
+        let mut path = self.parse_path()?;
+        if let (true, ReferenceRoot::Output(node), Some(PathStep::Field(first))) =
+            (is_node, &root, path.first())
+        {
             match first.as_str() {
                 "output" => drop(path.remove(0)),
                 "state" => {
-                    root = Root::State(node.clone());
+                    root = ReferenceRoot::State(node.clone());
                     path.remove(0);
                 }
                 _ => {}
             }
         }
         let text = self.text.get(begin..self.at).unwrap_or_default().to_owned();
-        Ok(Reference { root, path, text, at: begin })
+        Ok(ValueReference { root, path, text, at: begin })
     }
 
-    fn root(&mut self) -> Result<(Root, bool), SyntaxError> {
-        let word = self.word();
+    fn parse_root(&mut self) -> Result<(ReferenceRoot, bool), SyntaxError> {
+        let word = self.peek_word();
         let root = match word {
-            "$trigger" | "$input" => Root::Trigger,
-            "item" => Root::Item,
-            "index" => Root::Index,
+            "$trigger" | "$input" => ReferenceRoot::Trigger,
+            "item" => ReferenceRoot::Item,
+            "index" => ReferenceRoot::Index,
             "nodes" => {
                 self.skip(word.len());
-                return self.named().map(|id| (Root::Output(id), true));
+                return self.parse_node_id().map(|id| (ReferenceRoot::Output(id), true));
             }
             "" => return Err(self.unexpected("a reference, as in nodes.fetch.output")),
-            _ => return Err(self.wrong(unknown(word))),
+            _ => return Err(self.error_here(unknown_root_message(word))),
         };
         self.skip(word.len());
         Ok((root, false))
     }
 
     /// The name of a node.
-    pub(crate) fn named(&mut self) -> Result<NodeId, SyntaxError> {
-        match self.step()? {
-            Some(Step::Field(id)) => Ok(NodeId::from(id.as_str())),
-            _ => Err(self.wrong("write which one is meant, as in nodes.fetch.output")),
+    pub(crate) fn parse_node_id(&mut self) -> Result<NodeId, SyntaxError> {
+        match self.parse_step()? {
+            Some(PathStep::Field(id)) => Ok(NodeId::from(id.as_str())),
+            _ => Err(self.error_here("write which one is meant, as in nodes.fetch.output")),
         }
     }
 
     /// All steps there are.
-    pub(crate) fn path(&mut self) -> Result<Vec<Step>, SyntaxError> {
-        std::iter::from_fn(|| self.step().transpose()).collect()
+    pub(crate) fn parse_path(&mut self) -> Result<Vec<PathStep>, SyntaxError> {
+        std::iter::from_fn(|| self.parse_step().transpose()).collect()
     }
 
-    /// One step of a path; none when it is over.
-    fn step(&mut self) -> Result<Option<Step>, SyntaxError> {
+    /// Parses one step of a path; none at its end.
+    fn parse_step(&mut self) -> Result<Option<PathStep>, SyntaxError> {
         match self.rest().bytes().next() {
             Some(b'.') => {
                 self.skip(1);
-                let word = self.word();
+                let word = self.peek_word();
                 if word.is_empty() {
                     return Err(self.unexpected("a name behind the dot"));
                 }
                 self.skip(word.len());
-                Ok(Some(Step::Field(word.to_owned())))
+                Ok(Some(PathStep::Field(word.to_owned())))
             }
             Some(b'[') => {
                 self.skip(1);
-                let step = self.inside_brackets()?;
-                if self.takes("]") { Ok(Some(step)) } else { Err(self.unexpected("\"]\"")) }
+                let step = self.parse_brackets()?;
+                if self.skip_mark("]") { Ok(Some(step)) } else { Err(self.unexpected("\"]\"")) }
             }
             _ => Ok(None),
         }
     }
 
-    fn inside_brackets(&mut self) -> Result<Step, SyntaxError> {
+    fn parse_brackets(&mut self) -> Result<PathStep, SyntaxError> {
         self.skip_space();
         match self.rest().bytes().next() {
-            Some(quote @ (b'"' | b'\'')) => self.quoted(char::from(quote)).map(Step::Field),
+            Some(quote @ (b'"' | b'\'')) => self.parse_quoted(char::from(quote)).map(PathStep::Field),
             _ => {
-                let word = self.word();
+                let word = self.peek_word();
                 let index = word.parse().map_err(|_| self.unexpected("a number or a name in quotes"))?;
                 self.skip(word.len());
-                Ok(Step::Index(index))
+                Ok(PathStep::Index(index))
             }
         }
     }
 }
 
-/// Whether a name can stand behind a dot.
-pub(crate) fn is_word(name: &str) -> bool {
-    !name.is_empty() && Cursor::new(name).word() == name
+/// True if a name can follow a dot.
+pub(crate) fn is_identifier(name: &str) -> bool {
+    !name.is_empty() && TextCursor::new(name).peek_word() == name
 }
 
 fn is_part_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '$')
 }
 
-fn unknown(word: &str) -> String {
+fn unknown_root_message(word: &str) -> String {
     let meant = match word {
         "trigger" => Some("$trigger"),
         "input" | "inputs" | "$inputs" => Some("$input"),
@@ -289,7 +293,7 @@ fn unknown(word: &str) -> String {
         _ => crate::suggest::nearest(word, ["nodes", "$trigger", "$input", "item", "index"]),
     };
     let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-    format!("\"{word}\" is nothing to look at, only nodes, $trigger, $input, item and index are{hint}")
+    format!("\"{word}\" is unknown; references begin with nodes, $trigger, $input, item or index{hint}")
 }
 
 #[cfg(test)]

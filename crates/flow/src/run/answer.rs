@@ -1,4 +1,4 @@
-//! What a caller says to a run that waits, and which step is meant by it.
+//! Answer of a caller to a waiting run, and the step it is for.
 
 use rialto_engine::approvals::Verdict;
 use rialto_model::{
@@ -8,38 +8,38 @@ use rialto_model::{
     message::{Content, Part},
 };
 
-use super::tell::FLOW;
+use super::run_events::FLOW_METADATA;
 
-/// What was said.
+/// Answer of a caller.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct RunAnswer {
     pub(super) parts: Vec<Part>,
-    /// The step that is meant, if the caller says so.
+    /// Step it is for, if named.
     node: Option<String>,
     item: Option<u32>,
-    /// The question that was decided, where somebody else did.
+    /// Question that was decided elsewhere.
     approval: Option<String>,
 }
 
-/// What somebody decided.
+/// Decision of an approver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum ApprovalDecision {
     Approve,
     Deny,
 }
 
-// === impl Answer ===
+// === impl RunAnswer ===
 
-impl Answer {
-    /// What a call says that goes on with a run. A step is named in the metadata of the message, of its parts, or of what came
-    /// with it.
-    pub(super) fn of(call: &Call) -> Self {
+impl RunAnswer {
+    /// Reads the answer in a call that resumes a run. The step is named in the metadata of the message, of its parts, or of the
+    /// request.
+    pub(super) fn from_call(call: &Call) -> Self {
         let spoken = call.spoken.as_ref();
         let beside = spoken.and_then(|spoken| spoken.metadata.as_ref());
         let inside = spoken.and_then(|spoken| spoken.message.metadata.as_ref());
         let parts = call.parts.iter().filter_map(|part| part.metadata.as_ref());
         let named = [inside, beside].into_iter().flatten().chain(parts).find_map(|metadata| {
-            let facts = metadata.value().get(FLOW)?.clone();
+            let facts = metadata.value().get(FLOW_METADATA)?.clone();
             facts.get("node").is_some().then_some(facts)
         });
         let node = named.as_ref().and_then(|facts| Some(facts["node"].as_str()?.to_owned()));
@@ -48,48 +48,48 @@ impl Answer {
         Self { parts: call.parts.clone(), node, item, approval }
     }
 
-    /// Whether a step is the one that is meant; without a word about it, any is.
-    pub(super) fn is_for(&self, step: &FlowStep) -> bool {
+    /// True if the answer is for this step; an answer without a step is for any.
+    pub(super) fn answers_step(&self, step: &FlowStep) -> bool {
         if let Some(decided) = &self.approval {
-            let asked = step.question.as_ref().and_then(approval_of);
+            let asked = step.question.as_ref().and_then(approval_id);
             return asked.as_ref() == Some(decided);
         }
         let is_node = self.node.as_ref().is_none_or(|node| *node == step.node);
         is_node && (self.node.is_none() || self.item.is_none() || self.item == step.item)
     }
 
-    /// What was decided, if it says so: `approve` or `deny`, as a text or as `{"decision": …}`.
-    pub(super) fn decision(&self) -> Option<Decision> {
+    /// Decision in the answer, if there is one: `approve` or `deny`, as a text or as `{"decision": …}`.
+    pub(super) fn decision(&self) -> Option<ApprovalDecision> {
         self.parts.iter().find_map(|part| match &part.content {
-            Content::Text(text) => decision(text),
-            Content::Data(data) => decision_in(data),
+            Content::Text(text) => decision_from_word(text),
+            Content::Data(data) => decision_from_json(data),
             Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => None,
         })
     }
 }
 
 /// The question's name among all that wait for approval, if it has one.
-pub(super) fn approval_of(question: &Question) -> Option<String> {
+pub(super) fn approval_id(question: &Question) -> Option<String> {
     let metadata = question.message.as_ref()?.metadata.as_ref()?;
     metadata.value().get("rialto/approval")?.get("id")?.as_str().map(str::to_owned)
 }
 
-fn decision_in(data: &Json) -> Option<Decision> {
+fn decision_from_json(data: &Json) -> Option<ApprovalDecision> {
     let value = data.value();
     let word = |name: &str| value.get(name).and_then(serde_json::Value::as_str);
     let said =
         value.as_str().or_else(|| word("decision")).or_else(|| word("answer")).or_else(|| word("text"));
     match value.get("approved").and_then(serde_json::Value::as_bool) {
-        Some(true) => Some(Decision::Approve),
-        Some(false) => Some(Decision::Deny),
-        None => decision(said?),
+        Some(true) => Some(ApprovalDecision::Approve),
+        Some(false) => Some(ApprovalDecision::Deny),
+        None => decision_from_word(said?),
     }
 }
 
-fn decision(word: &str) -> Option<Decision> {
+fn decision_from_word(word: &str) -> Option<ApprovalDecision> {
     match word.trim().to_ascii_lowercase().as_str() {
-        "approve" | "approved" => Some(Decision::Approve),
-        "deny" | "denied" => Some(Decision::Deny),
+        "approve" | "approved" => Some(ApprovalDecision::Approve),
+        "deny" | "denied" => Some(ApprovalDecision::Deny),
         _ => None,
     }
 }
@@ -98,16 +98,20 @@ fn decision(word: &str) -> Option<Decision> {
 mod tests {
     use super::*;
 
-    fn said(part: Part) -> Option<Decision> {
-        Answer { parts: vec![part], node: None, item: None, approval: None }.decision()
+    fn said(part: Part) -> Option<ApprovalDecision> {
+        RunAnswer { parts: vec![part], node: None, item: None, approval: None }.decision()
     }
 
     #[test]
     fn only_the_two_words_decide() {
-        assert_eq!(said(Part::text(" Approve\n")), Some(Decision::Approve));
-        assert_eq!(said(Part::text("deny")), Some(Decision::Deny));
+        assert_eq!(said(Part::text(" Approve\n")), Some(ApprovalDecision::Approve));
+        assert_eq!(said(Part::text("deny")), Some(ApprovalDecision::Deny));
         for data in [r#"{"decision":"approve"}"#, r#"{"approved":true}"#, r#"{"answer":"approve"}"#] {
-            assert_eq!(said(Part::data(Json::parse(data).unwrap())), Some(Decision::Approve), "{data}");
+            assert_eq!(
+                said(Part::data(Json::parse(data).unwrap())),
+                Some(ApprovalDecision::Approve),
+                "{data}"
+            );
         }
         for text in ["", "yes", "do not approve", "approve it"] {
             assert_eq!(said(Part::text(text)), None, "{text}");

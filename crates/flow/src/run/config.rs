@@ -1,4 +1,4 @@
-//! What can be set about running workflows.
+//! Configuration of workflow execution.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How many steps of all runs may be at work at once in this process; the others wait for their turn.
+    /// Maximum number of steps of all runs that execute at once in this process; others are queued.
     pub parallel_steps: usize,
     /// A folder with definitions: every `.yaml`, `.yml` and `.json` file in it is one. They are read at the start, and belong to
     /// the project `main` of the org `default`.
     pub folder: Option<PathBuf>,
-    /// Whether MCP clients are shown `orchestrate_workflow` and `execute_dag` in the list of tools. They can be called in any
-    /// case.
+    /// List `orchestrate_workflow` and `execute_dag` among the tools of MCP clients. They can be called in any case.
     pub tools: bool,
-    /// How many workflows may be inside each other. One that is nested deeper fails.
+    /// Maximum nesting depth of workflows. A deeper run fails.
     pub max_depth: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Makes a run go on, until it is over or nothing can go on before its caller says something.
+//! Driver of a run: advances it until it is finished or waits for its caller.
 //!
-//! A turn has three parts, in this order: everything that may begin is put on the board ([`advance`]), all of it is written down at
-//! once, and only then calls leave and the caller hears of it. Whoever finds out while writing that somebody else has the run
-//! lets go of it at once.
+//! A turn has three parts, in this order: every step that may start is added to the execution state ([`advance`]); all changes are
+//! stored at once; and only then calls leave and events are published. A driver that finds while storing that another process has
+//! the run stops at once.
 
 mod advance;
 mod approval;
@@ -27,87 +27,87 @@ use tokio::{
 };
 
 use super::{
-    act,
-    answer::Answer,
-    board::{Board, Key},
-    schedules::AGAIN,
-    tell,
-    unit::{Crew, End, Unit},
+    answer::RunAnswer,
+    execution_state::{ExecutionState, StepKey},
+    run_events,
+    schedules::WAITING_RUN_POLL_INTERVAL,
+    step_action,
+    step_runner::{RunContext, StepEnd, StepRunner},
 };
 
-/// A run whose caller does not listen waits, once so much was not heard.
-pub(super) const UNHEARD: usize = 256;
+/// Maximum number of events that the caller has not received; the run waits beyond it.
+pub(super) const EVENT_QUEUE_LEN: usize = 256;
 
-/// For so long steps that were called off may take to say so.
-const LAST_WORDS: Duration = Duration::from_secs(12);
+/// Time for cancelled steps to report their end.
+const CANCEL_GRACE: Duration = Duration::from_secs(12);
 
-/// How often a run is looked at that somebody else has taken.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which a run of another process is polled.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When nothing else ends a run.
-const FAR_OFF: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// Deadline of a run without a timeout.
+const NO_DEADLINE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A run under way.
-pub(super) struct Driver {
-    pub(super) crew: Crew,
+pub(super) struct RunDriver {
+    pub(super) context: RunContext,
     pub(super) store: Arc<dyn Store>,
     pub(super) run: FlowRun,
-    pub(super) board: Board,
+    pub(super) execution: ExecutionState,
     pub(super) events: mpsc::Sender<Event>,
-    /// Whether it stands in the store.
+    /// True if the run is in the store.
     pub(super) is_written: bool,
     /// Our leave to write to it.
     id: String,
-    /// What is to be written.
+    /// Steps to store.
     changed: Vec<FlowStep>,
-    /// What is to be begun once that is done.
-    starting: Vec<(Key, Work)>,
-    at_work: FuturesUnordered<BoxFuture<'static, (Key, Came)>>,
+    /// Steps to start once that is done.
+    starting: Vec<(StepKey, StepWork)>,
+    at_work: FuturesUnordered<BoxFuture<'static, (StepKey, StepOutcome)>>,
 }
 
-/// What is done for a step.
-enum Work {
+/// Future of a step.
+enum StepWork {
     /// Its call.
-    Call(Box<Unit>),
+    Call(Box<StepRunner>),
     /// Waiting for its next attempt.
     Pause(Duration),
 }
 
-/// What came of it.
-enum Came {
+/// Outcome of that future.
+enum StepOutcome {
     /// Its call has ended, under this task.
-    End(TaskId, Box<End>),
-    /// It may be tried again.
+    End(TaskId, Box<StepEnd>),
+    /// Due for a retry.
     Again,
 }
 
 /// Why a driver stops.
-enum Stop {
-    /// It has nothing more to do.
+enum DriverExit {
+    /// Finished.
     Over,
-    /// It was called off here.
+    /// Cancelled in this process.
     CalledOff,
-    /// The run is somebody else's, or was called off elsewhere.
+    /// Taken over, or cancelled elsewhere.
     Taken,
     /// This process ends.
     Closing,
 }
 
-// === impl Driver ===
+// === impl RunDriver ===
 
-impl Driver {
+impl RunDriver {
     pub(super) fn new(
-        crew: Crew,
+        context: RunContext,
         store: Arc<dyn Store>,
         run: FlowRun,
-        board: Board,
+        execution: ExecutionState,
         events: mpsc::Sender<Event>,
     ) -> Self {
         Self {
-            crew,
+            context,
             store,
             run,
-            board,
+            execution,
             events,
             is_written: false,
             id: fresh(),
@@ -117,95 +117,97 @@ impl Driver {
         }
     }
 
-    /// The same for a run that stands in the store and was taken under this name.
-    pub(super) fn taken_as(self, id: String) -> Self {
+    /// Drives a stored run that was taken with this holder id.
+    pub(super) fn with_holder(self, id: String) -> Self {
         Self { id, is_written: true, ..self }
     }
 
-    /// Goes on until there is nothing more to do. Answers whether the run is over.
-    pub(super) async fn drive(mut self, answer: Option<Answer>) -> bool {
+    /// Runs turns until nothing is left to do. Returns true if the run is finished.
+    pub(super) async fn run_to_end(mut self, answer: Option<RunAnswer>) -> bool {
         if self.is_written {
-            self.take_up(answer);
+            self.resume_run(answer);
         }
         let run = self.run.id.clone();
-        match self.turns().await {
-            Ok(Stop::Over) => {}
-            Ok(Stop::CalledOff) => self.tell(tell::canceled()).await,
-            // The task goes on without us: whoever listens must not take our silence for its end.
-            Ok(Stop::Closing) => self.events.closed().await,
-            Ok(Stop::Taken) => self.watch().await,
-            // Whoever takes the run over finds what its steps have done by their tasks.
-            Err(StoreError::Unavailable(_)) if self.crew.engine.running().is_stopping() => {
+        match self.run_turns().await {
+            Ok(DriverExit::Over) => {}
+            Ok(DriverExit::CalledOff) => self.publish(run_events::canceled_event()).await,
+            // The task continues elsewhere: the end of this stream must not look like its end.
+            Ok(DriverExit::Closing) => self.events.closed().await,
+            Ok(DriverExit::Taken) => self.watch_other_driver().await,
+            // A process that takes the run over finds the results of its steps in their tasks.
+            Err(StoreError::Unavailable(_)) if self.context.engine.running().is_stopping() => {
                 self.events.closed().await
             }
             Err(error) => {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");
-                let message = "the run could not be recorded any further; its steps may have done their work: see the server's log, and the \
+                let message = "the run could not be recorded further; its steps may have completed: see the server's log, and the \
                                run's steps";
-                self.tell(Event::failed(Failure::new(Kind::Internal, message))).await;
+                self.publish(Event::failed(Failure::new(Kind::Internal, message))).await;
             }
         }
         self.run.state.is_over()
     }
 
-    /// Tells how a run ends that somebody else has taken.
-    async fn watch(&mut self) {
-        let (run, total) = (self.run.id.clone(), self.board.workflow.nodes.len());
-        tracing::info!(task.id = %run, "run {run} goes on elsewhere, or was called off there");
+    /// Reports the end of a run that another process drives.
+    async fn watch_other_driver(&mut self) {
+        let (run, total) = (self.run.id.clone(), self.execution.workflow.nodes.len());
+        tracing::info!(task.id = %run, "run {run} continues elsewhere, or was cancelled there");
         while !self.events.is_closed() {
             match self.store.run(&self.run.scope, &run).await {
                 Ok(Some(record)) => {
-                    if let Some(events) = tell::ending(&record, self.board.done(), total) {
+                    if let Some(events) =
+                        run_events::final_events(&record, self.execution.finished_nodes(), total)
+                    {
                         for event in events {
-                            self.tell(event).await;
+                            self.publish(event).await;
                         }
                         return;
                     }
                 }
                 Ok(None) => return,
-                Err(error) => tracing::warn!(task.id = %run, "run {run} could not be looked at: {error}"),
+                Err(error) => tracing::warn!(task.id = %run, "run {run} could not be read: {error}"),
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(WATCH_INTERVAL) => {}
                 () = self.events.closed() => {}
             }
         }
     }
 
-    async fn turns(&mut self) -> Result<Stop, StoreError> {
+    async fn run_turns(&mut self) -> Result<DriverExit, StoreError> {
         let deadline = self.deadline();
         loop {
             self.advance();
             let is_idle = self.at_work.is_empty() && self.starting.is_empty();
-            if is_idle && self.board.is_over() {
+            if is_idle && self.execution.is_over() {
                 return self.finish(None).await;
             }
             if is_idle {
-                return self.wait().await;
+                return self.wait_for_caller().await;
             }
             if !self.write(RunState::Running, None, None).await? {
-                return Ok(Stop::Taken);
+                return Ok(DriverExit::Taken);
             }
-            self.start();
-            let cancel = self.crew.cancel.clone();
-            let came = tokio::select! {
-                came = self.at_work.next() => came,
-                () = cancel.cancelled() => return Ok(self.called_off().await),
-                () = sleep_until(deadline) => return self.late().await,
+            self.dispatch_pending();
+            let cancel = self.context.cancel.clone();
+            let outcome = tokio::select! {
+                outcome = self.at_work.next() => outcome,
+                () = cancel.cancelled() => return Ok(self.on_cancelled().await),
+                () = sleep_until(deadline) => return self.on_deadline().await,
             };
-            let mut came = came;
-            while let Some((key, news)) = came {
-                if matches!(&news, Came::End(_, end) if matches!(**end, End::Stopped)) {
-                    return Ok(Stop::Closing);
+            let mut outcome = outcome;
+            while let Some((key, news)) = outcome {
+                if matches!(&news, StepOutcome::End(_, end) if matches!(**end, StepEnd::Stopped)) {
+                    return Ok(DriverExit::Closing);
                 }
-                self.hear(key, news);
+                self.apply_outcome(key, news);
                 // What has come meanwhile is written down with it.
-                came = self.at_work.next().now_or_never().flatten();
+                outcome = self.at_work.next().now_or_never().flatten();
             }
         }
     }
 
-    /// Writes down what has changed, then tells of it. `false` when the run is not ours any more.
+    /// Stores changes, then publishes their events. `false` if another process has the run.
     async fn write(
         &mut self,
         state: RunState,
@@ -215,7 +217,8 @@ impl Driver {
         let is_new = !self.is_written;
         let unchanged = self.changed.is_empty() && state == self.run.state && !is_new;
         let steps = std::mem::take(&mut self.changed);
-        (self.run.state, self.run.wakes_at, self.run.updated_at) = (state, wakes_at, self.crew.engine.now());
+        (self.run.state, self.run.wakes_at, self.run.updated_at) =
+            (state, wakes_at, self.context.engine.now());
         if let Some(end) = end {
             self.run.output = end.as_ref().ok().cloned();
             self.run.failure = end.as_ref().err().cloned();
@@ -226,11 +229,11 @@ impl Driver {
         }
         self.is_written = true;
         if is_new {
-            self.tell(tell::accepted(&self.run.id)).await;
+            self.publish(run_events::accepted_event(&self.run.id)).await;
         }
-        let (done, total) = (self.board.done(), self.board.workflow.nodes.len());
+        let (done, total) = (self.execution.finished_nodes(), self.execution.workflow.nodes.len());
         for step in steps.iter().filter(|step| step.item.is_none() || step.state != StepState::Running) {
-            self.tell(tell::progress(step, done, total)).await;
+            self.publish(run_events::progress_event(step, done, total)).await;
         }
         Ok(true)
     }
@@ -239,7 +242,7 @@ impl Driver {
         RunChange {
             run: self.run.id.clone(),
             driver: self.id.clone(),
-            token: self.crew.caller.token.clone(),
+            token: self.context.caller.token.clone(),
             state: self.run.state,
             output: self.run.output.clone(),
             failure: self.run.failure.clone(),
@@ -249,143 +252,156 @@ impl Driver {
         }
     }
 
-    /// Whoever does not listen any more need not be told.
-    async fn tell(&mut self, event: Event) {
+    /// A caller that stopped listening receives nothing.
+    async fn publish(&mut self, event: Event) {
         let _ = self.events.send(event).await;
     }
 
     /// Lets everything leave that is written down.
-    fn start(&mut self) {
+    fn dispatch_pending(&mut self) {
         for (key, work) in std::mem::take(&mut self.starting) {
             let work = match work {
-                Work::Call(unit) => {
-                    unit.run().map(move |(task, end)| (key, Came::End(task, Box::new(end)))).boxed()
+                StepWork::Call(unit) => {
+                    unit.run().map(move |(task, end)| (key, StepOutcome::End(task, Box::new(end)))).boxed()
                 }
-                Work::Pause(pause) => tokio::time::sleep(pause).map(move |()| (key, Came::Again)).boxed(),
+                StepWork::Pause(pause) => {
+                    tokio::time::sleep(pause).map(move |()| (key, StepOutcome::Again)).boxed()
+                }
             };
             self.at_work.push(work);
         }
     }
 
-    /// Puts on the board what came of a step.
-    fn hear(&mut self, key: Key, came: Came) {
-        let Some(step) = self.board.step(key).cloned() else { return };
-        match came {
-            Came::Again => self.try_again(key, &step),
-            Came::End(task, end) => {
+    /// Applies the outcome of a step to the execution state.
+    fn apply_outcome(&mut self, key: StepKey, outcome: StepOutcome) {
+        let Some(step) = self.execution.step(key).cloned() else { return };
+        match outcome {
+            StepOutcome::Again => self.retry_step(key, &step),
+            StepOutcome::End(task, end) => {
                 let step = FlowStep { task: Some(task), ..step };
                 match *end {
-                    End::Done(output) => self.complete(key, step, output),
-                    End::Asked(question) => self.hold(key, step, question),
-                    End::Failed(failure) => self.fail(key, step, failure),
-                    End::Stopped => {}
+                    StepEnd::Done(output) => self.complete_step(key, step, output),
+                    StepEnd::Asked(question) => self.hold_step(key, step, question),
+                    StepEnd::Failed(failure) => self.fail_step(key, step, failure),
+                    StepEnd::Stopped => {}
                 }
             }
         }
     }
 
-    fn put(&mut self, key: Key, step: FlowStep) {
+    fn set_step(&mut self, key: StepKey, step: FlowStep) {
         self.changed.retain(|known| {
             (known.node.as_str(), known.item, known.attempt) != (step.node.as_str(), step.item, step.attempt)
         });
         self.changed.push(step.clone());
-        self.board.put(key, step);
+        self.execution.set_step(key, step);
     }
 
-    fn complete(&mut self, key: Key, step: FlowStep, output: Json) {
-        let ended_at = Some(self.crew.engine.now());
+    fn complete_step(&mut self, key: StepKey, step: FlowStep, output: Json) {
+        let ended_at = Some(self.context.engine.now());
         let (state, output) = (StepState::Completed, Some(output));
-        self.put(key, FlowStep { state, output, question: None, failure: None, ended_at, ..step });
-        self.gather(key);
+        self.set_step(key, FlowStep { state, output, question: None, failure: None, ended_at, ..step });
+        self.gather_items(key);
     }
 
-    fn hold(&mut self, key: Key, step: FlowStep, question: Question) {
-        self.put(key, FlowStep { state: StepState::Waiting, question: Some(question), ..step });
+    fn hold_step(&mut self, key: StepKey, step: FlowStep, question: Question) {
+        self.set_step(key, FlowStep { state: StepState::Waiting, question: Some(question), ..step });
     }
 
-    /// Fails a step, or has it tried again where its node says so.
-    fn fail(&mut self, key: Key, step: FlowStep, failure: Failure) {
-        let retry = self.board.node(key.node).map(|node| node.retry);
-        let pause = retry.and_then(|retry| retry.pause_after(step.attempt)).filter(|_| may_help(&failure));
+    /// Fails a step, or schedules a retry if its node allows one.
+    fn fail_step(&mut self, key: StepKey, step: FlowStep, failure: Failure) {
+        let retry = self.execution.node(key.node).map(|node| node.retry);
+        let pause =
+            retry.and_then(|retry| retry.pause_after(step.attempt)).filter(|_| is_retryable(&failure));
         let state = if pause.is_some() { StepState::Retrying } else { StepState::Failed };
-        let ended_at = Some(self.crew.engine.now());
-        self.put(key, FlowStep { state, failure: Some(failure), question: None, ended_at, ..step });
+        let ended_at = Some(self.context.engine.now());
+        self.set_step(key, FlowStep { state, failure: Some(failure), question: None, ended_at, ..step });
         match pause {
-            Some(pause) => self.starting.push((key, Work::Pause(pause))),
-            None => self.gather(key),
+            Some(pause) => self.starting.push((key, StepWork::Pause(pause))),
+            None => self.gather_items(key),
         }
     }
 
-    /// A node that does the same for many is over when all of them are.
-    fn gather(&mut self, key: Key) {
+    /// Completes a `map` node once all of its items are finished.
+    fn gather_items(&mut self, key: StepKey) {
         if key.item.is_none() {
             return;
         }
-        let Some(made) = self.board.gathered(key.node) else { return };
-        let whole = Key::node(key.node);
-        let Some(step) = self.board.step(whole).cloned() else { return };
-        let ended_at = Some(self.crew.engine.now());
+        let Some(made) = self.execution.gather_results(key.node) else { return };
+        let whole = StepKey::node(key.node);
+        let Some(step) = self.execution.step(whole).cloned() else { return };
+        let ended_at = Some(self.context.engine.now());
         let step = match made {
             Ok(output) => FlowStep { state: StepState::Completed, output: Some(output), ended_at, ..step },
             Err(failure) => FlowStep { state: StepState::Failed, failure: Some(failure), ended_at, ..step },
         };
-        self.put(whole, step);
+        self.set_step(whole, step);
     }
 
-    /// Nothing can go on before somebody says something.
-    async fn wait(&mut self) -> Result<Stop, StoreError> {
+    /// Waits for the caller, or for an event elsewhere.
+    async fn wait_for_caller(&mut self) -> Result<DriverExit, StoreError> {
         let held: Vec<FlowStep> =
-            self.board.in_state(StepState::Waiting).map(|(_, step)| step.clone()).collect();
+            self.execution.steps_in_state(StepState::Waiting).map(|(_, step)| step.clone()).collect();
         if held.is_empty() {
-            let message = "the run came to a stop with nothing to wait for; this is a fault of this program";
+            let message = "the run stopped without anything to wait for; this is a bug in Rialto";
             return self.finish(Some(Failure::new(Kind::Internal, message))).await;
         }
-        // Somebody else may have taken the run meanwhile, and asks then: nobody is asked twice.
+        // Another process may have taken the run and published the question already.
         if self.is_written && !self.record(false, &[]).await? {
-            return Ok(Stop::Taken);
+            return Ok(DriverExit::Taken);
         }
-        let held: Vec<FlowStep> = self.ask_people(held).await;
-        let now = self.crew.engine.now();
-        let looks = held.iter().any(|step| step.task.is_some()).then(|| now.checked_add(AGAIN).ok());
+        let held: Vec<FlowStep> = self.request_approvals(held).await;
+        let now = self.context.engine.now();
+        let looks = held
+            .iter()
+            .any(|step| step.task.is_some())
+            .then(|| now.checked_add(WAITING_RUN_POLL_INTERVAL).ok());
         let expires = held.iter().filter_map(|step| step.question.as_ref()?.expires);
         let wakes_at = expires.chain(looks.flatten()).min();
         if !self.write(RunState::Waiting, None, wakes_at).await? {
-            return Ok(Stop::Taken);
+            return Ok(DriverExit::Taken);
         }
         let held: Vec<&FlowStep> = held.iter().collect();
-        self.tell(tell::asked(&held, self.board.done(), self.board.workflow.nodes.len())).await;
-        Ok(Stop::Over)
+        self.publish(run_events::question_event(
+            &held,
+            self.execution.finished_nodes(),
+            self.execution.workflow.nodes.len(),
+        ))
+        .await;
+        Ok(DriverExit::Over)
     }
 
     /// All nodes are over, or something has ended the run before.
-    async fn finish(&mut self, cause: Option<Failure>) -> Result<Stop, StoreError> {
+    async fn finish(&mut self, cause: Option<Failure>) -> Result<DriverExit, StoreError> {
         let end = match cause.or_else(|| self.failure()) {
             Some(failure) => Err(failure),
             None => self.output(),
         };
         let state = if end.is_ok() { RunState::Completed } else { RunState::Failed };
         if !self.write(state, Some(&end), None).await? {
-            return Ok(Stop::Taken);
+            return Ok(DriverExit::Taken);
         }
         let record = RunRecord { run: self.run.clone(), steps: Vec::new() };
-        for event in tell::ending(&record, 0, 0).into_iter().flatten() {
-            self.tell(event).await;
+        for event in run_events::final_events(&record, 0, 0).into_iter().flatten() {
+            self.publish(event).await;
         }
-        Ok(Stop::Over)
+        Ok(DriverExit::Over)
     }
 
-    /// What the run answers with.
+    /// Output of the run.
     fn output(&self) -> Result<Json, Failure> {
-        match &self.board.workflow.output {
-            None => Ok(self.board.made()),
-            Some(template) => act::render(template, &self.board, Key::node(usize::MAX))
-                .map_err(|failure| Failure::new(failure.kind, format!("output: {}", failure.message))),
+        match &self.execution.workflow.output {
+            None => Ok(self.execution.default_output()),
+            Some(template) => {
+                step_action::render_template(template, &self.execution, StepKey::node(usize::MAX))
+                    .map_err(|failure| Failure::new(failure.kind, format!("output: {}", failure.message)))
+            }
         }
     }
 
-    /// Why the run has failed, if it has: the first step that did, and how many more.
+    /// Failure of the run, if any: the first failed step, and the number of others.
     fn failure(&self) -> Option<Failure> {
-        let mut failed = self.board.failed();
+        let mut failed = self.execution.failed_nodes();
         let (node, first) = failed.next()?;
         let more = match failed.count() {
             0 => String::new(),
@@ -396,41 +412,41 @@ impl Driver {
         Some(Failure::new(first.kind, message).with_data(Json::of(&data)))
     }
 
-    /// It was called off; its steps hear of it themselves.
-    async fn called_off(&mut self) -> Stop {
+    /// Ends a cancelled run; its steps are cancelled separately.
+    async fn on_cancelled(&mut self) -> DriverExit {
         let ending = async { while self.at_work.next().await.is_some() {} };
-        let _ = tokio::time::timeout(LAST_WORDS, ending).await;
-        Stop::CalledOff
+        let _ = tokio::time::timeout(CANCEL_GRACE, ending).await;
+        DriverExit::CalledOff
     }
 
-    /// It has taken longer than it may.
-    async fn late(&mut self) -> Result<Stop, StoreError> {
-        self.crew.cancel.cancel();
-        self.called_off().await;
-        let at = Some(self.crew.engine.now());
-        let open: Vec<(Key, FlowStep)> = [StepState::Running, StepState::Waiting, StepState::Retrying]
+    /// Ends a run whose timeout has passed.
+    async fn on_deadline(&mut self) -> Result<DriverExit, StoreError> {
+        self.context.cancel.cancel();
+        self.on_cancelled().await;
+        let at = Some(self.context.engine.now());
+        let open: Vec<(StepKey, FlowStep)> = [StepState::Running, StepState::Waiting, StepState::Retrying]
             .into_iter()
-            .flat_map(|state| self.board.in_state(state).map(|(key, step)| (key, step.clone())))
+            .flat_map(|state| self.execution.steps_in_state(state).map(|(key, step)| (key, step.clone())))
             .collect();
         for (key, step) in open {
-            self.put(key, FlowStep { state: StepState::Canceled, ended_at: at, ..step });
+            self.set_step(key, FlowStep { state: StepState::Canceled, ended_at: at, ..step });
         }
-        let limit = self.board.workflow.limits.timeout.unwrap_or(FAR_OFF).as_millis();
+        let limit = self.execution.workflow.limits.timeout.unwrap_or(NO_DEADLINE).as_millis();
         let message =
             format!("the run took longer than {limit} ms; raise its timeout, or its steps are too slow");
         self.finish(Some(Failure::new(Kind::PeerTimeout, message))).await
     }
 
     fn deadline(&self) -> Instant {
-        let limit = self.board.workflow.limits.timeout.unwrap_or(FAR_OFF);
-        let spent = self.crew.engine.now().duration_since(self.run.created_at);
+        let limit = self.execution.workflow.limits.timeout.unwrap_or(NO_DEADLINE);
+        let spent = self.context.engine.now().duration_since(self.run.created_at);
         let spent = Duration::try_from(spent).unwrap_or_default();
         Instant::now() + limit.saturating_sub(spent)
     }
 }
 
-/// Whether trying again could end otherwise.
-const fn may_help(failure: &Failure) -> bool {
+/// True if a retry could succeed.
+const fn is_retryable(failure: &Failure) -> bool {
     match failure.kind {
         Kind::Invalid
         | Kind::Unauthenticated

@@ -1,8 +1,8 @@
-//! Runs definitions at their moments, and wakes runs whose waiting has ended by itself.
+//! Starts scheduled runs, and resumes waiting runs whose wait has ended.
 //!
-//! However many processes look, each moment is run once: the right to run it is leased, and the task that it is run as is
-//! named before. Whoever finds that task there, begun by a process that died since, only sets the next moment. Moments that
-//! passed while nobody looked are run once, late.
+//! Among any number of processes each schedule is run once: a process leases it, and the id of its task is fixed in advance. A
+//! process that finds this task, started by one that died, only advances the schedule. Times that passed while no process was
+//! running are run once, late.
 
 use std::time::Duration;
 
@@ -18,60 +18,61 @@ use rialto_model::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{book::cron_of, peer::Runner};
+use super::{definitions::cron_trigger, runner::WorkflowRunner};
 
-/// How often the clock is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval at which schedules are polled.
+const SCHEDULE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often runs are looked at that wait for something which may go on without us.
-pub(super) const AGAIN: Duration = Duration::from_secs(3);
+/// Interval at which waiting runs are polled.
+pub(super) const WAITING_RUN_POLL_INTERVAL: Duration = Duration::from_secs(3);
 
-/// For so long nobody else runs what one has taken.
-const LEASE: Duration = Duration::from_secs(30);
+/// Lease of a schedule.
+const SCHEDULE_LEASE: Duration = Duration::from_secs(30);
 
-/// So many are taken at once.
-const AT_ONCE: usize = 32;
+/// Maximum number of schedules taken at once.
+const MAX_SCHEDULE_BATCH: usize = 32;
 
-impl Runner {
-    /// Runs what is to be run at its moment, until it is told to stop.
-    pub async fn keep_time(self, stop: CancellationToken) {
+impl WorkflowRunner {
+    /// Runs schedules until `stop` is cancelled.
+    pub async fn run_schedules(self, stop: CancellationToken) {
         let holder = fresh();
         while !stop.is_cancelled() {
             if let Ok(engine) = self.engine()
                 && !engine.nodes().is_draining()
             {
-                self.look(&engine, &holder).await;
+                self.run_due(&engine, &holder).await;
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(SCHEDULE_POLL_INTERVAL) => {}
             }
         }
     }
 
-    /// Runs everything whose moment has come.
-    pub async fn look(&self, engine: &Engine, holder: &str) {
+    /// Runs all schedules that are due.
+    pub async fn run_due(&self, engine: &Engine, holder: &str) {
         let now = engine.now();
-        let lease = Lease { holder: holder.to_owned(), now, until: now.checked_add(LEASE).unwrap_or(now) };
-        match self.store().due_schedules(&lease, AT_ONCE).await {
+        let lease =
+            Lease { holder: holder.to_owned(), now, until: now.checked_add(SCHEDULE_LEASE).unwrap_or(now) };
+        match self.store().due_schedules(&lease, MAX_SCHEDULE_BATCH).await {
             Ok(due) => {
                 for schedule in due {
-                    self.run_at_moment(engine, schedule, holder).await;
+                    self.run_schedule(engine, schedule, holder).await;
                 }
             }
             Err(error) => tracing::error!("what is to be run now could not be read: {error}"),
         }
-        let again = now.checked_add(AGAIN).unwrap_or(now);
-        match self.store().wake_runs(now, again, AT_ONCE).await {
+        let again = now.checked_add(WAITING_RUN_POLL_INTERVAL).unwrap_or(now);
+        match self.store().wake_runs(now, again, MAX_SCHEDULE_BATCH).await {
             Ok(woken) => {
                 for run in woken {
-                    let caller = caller_of(&run.scope, &run.caller);
+                    let caller = caller_for(&run.scope, &run.caller);
                     let id = run.id.as_str();
-                    if !self.can_go_on(engine, &caller, &run.id).await {
+                    if !self.can_resume(engine, &caller, &run.id).await {
                         continue;
                     }
                     match engine.calls().follow_remote(&caller, id).await {
-                        // It goes on by itself.
+                        // The run continues detached.
                         Ok(running) => drop(running),
                         Err(failure) => {
                             tracing::warn!(task.id = id, "run {id} could not be woken: {failure}");
@@ -83,18 +84,18 @@ impl Runner {
         }
     }
 
-    async fn run_at_moment(&self, engine: &Engine, schedule: Schedule, holder: &str) {
+    async fn run_schedule(&self, engine: &Engine, schedule: Schedule, holder: &str) {
         let name = schedule.name.clone();
-        let next = match self.begin_scheduled(engine, &schedule).await {
+        let next = match self.start_scheduled_run(engine, &schedule).await {
             Ok(next) => next,
             Err(failure) => {
-                tracing::error!("{name} was not run at its moment: {failure}");
+                tracing::error!("the scheduled run of {name} failed to start: {failure}");
                 None
             }
         };
         let next = match next {
             Some(next) => Some(next),
-            None => self.next_moment(engine, &schedule).await,
+            None => self.advance_schedule(engine, &schedule).await,
         };
         // A definition that has no moment any more has no schedule either.
         let Some(next_at) = next else { return };
@@ -104,51 +105,52 @@ impl Runner {
         }
     }
 
-    async fn begin_scheduled(
+    async fn start_scheduled_run(
         &self,
         engine: &Engine,
         schedule: &Schedule,
     ) -> Result<Option<rialto_model::clock::Timestamp>, Failure> {
-        let (flow, workflow) = self.book().show(&schedule.scope, &schedule.name).await?;
-        let caller = caller_of(&schedule.scope, &flow.by);
-        let next = cron_of(&workflow, schedule.number).and_then(|(cron, _)| cron.next_after(engine.now()));
+        let (flow, workflow) = self.definitions().show(&schedule.scope, &schedule.name).await?;
+        let caller = caller_for(&schedule.scope, &flow.by);
+        let next =
+            cron_trigger(&workflow, schedule.number).and_then(|(cron, _)| cron.next_after(engine.now()));
         if engine.tasks().read(&caller, schedule.task.as_str()).await.is_ok() {
             return Ok(next);
         }
         if !engine.tokens().is_valid(flow.token.as_ref()).await? {
             tracing::warn!(
-                "{} is not run at its moment: the token that {} gave it with was revoked or has expired; save it again with another",
+                "the schedule of {} is not run: the token with which {} saved it was revoked or has expired; save it again with another",
                 schedule.name,
                 flow.by
             );
             return Ok(next);
         }
-        let given = cron_of(&workflow, schedule.number).and_then(|(_, input)| input.cloned());
+        let given = cron_trigger(&workflow, schedule.number).and_then(|(_, input)| input.cloned());
         let caller = Caller { token: flow.token.clone(), ..caller };
-        let target = self.book().target_of(engine, &caller, &schedule.name, false).await?;
+        let target = self.definitions().resolve_target(engine, &caller, &schedule.name, false).await?;
         let args = given.unwrap_or_else(Json::empty_object);
         let request = CallRequest {
             id: Some(schedule.task.clone()),
             ..CallRequest::skill(caller, Door::Library, target, args)
         };
-        // It goes on by itself.
+        // The run continues detached.
         drop(engine.calls().start(request).await?.into_handle()?);
-        tracing::info!(task.id = %schedule.task, "{} is run at its moment as {}", schedule.name, schedule.task);
+        tracing::info!(task.id = %schedule.task, "scheduled run of {} started as {}", schedule.name, schedule.task);
         Ok(next)
     }
 
-    async fn next_moment(
+    async fn advance_schedule(
         &self,
         engine: &Engine,
         schedule: &Schedule,
     ) -> Option<rialto_model::clock::Timestamp> {
-        let (_, workflow) = self.book().show(&schedule.scope, &schedule.name).await.ok()?;
-        cron_of(&workflow, schedule.number)?.0.next_after(engine.now())
+        let (_, workflow) = self.definitions().show(&schedule.scope, &schedule.name).await.ok()?;
+        cron_trigger(&workflow, schedule.number)?.0.next_after(engine.now())
     }
 }
 
-/// Whoever gave the definition, or began the run.
-fn caller_of(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerId) -> Caller {
+/// Caller of a definition's owner, or of a run.
+fn caller_for(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerId) -> Caller {
     Caller {
         scope: scope.clone(),
         kind: CallerKind::User,

@@ -18,7 +18,7 @@ fn it_is_a_schema_itself() {
 #[test]
 fn every_key_the_reader_knows_is_in_it() {
     let schema = schema();
-    let has = |pointer: &str, key: &Key| {
+    let has = |pointer: &str, key: &SchemaKey| {
         for name in key.spellings() {
             let property = schema.pointer(&format!("{pointer}/properties/{name}"));
             let property = property.unwrap_or_else(|| panic!("{pointer} lacks {name}"));
@@ -32,10 +32,10 @@ fn every_key_the_reader_knows_is_in_it() {
     TRIGGER.iter().for_each(|key| has("/$defs/trigger/anyOf/1", key));
     STEP.iter().for_each(|key| has("/$defs/step/anyOf/1", key));
     GROUP.iter().for_each(|key| has("/$defs/step/anyOf/2", key));
-    for table in [Table::Limits, Table::Retry, Table::Backoff] {
+    for table in [KeyTable::Limits, KeyTable::Retry, KeyTable::Backoff] {
         table.keys().iter().for_each(|key| has(&format!("/$defs/{}", table_name(table)), key));
     }
-    for sort in SORTS {
+    for sort in NODE_KINDS {
         for key in sort.keys {
             has("/$defs/node", key);
             has("/$defs/node/properties/config", key);
@@ -76,7 +76,7 @@ fn it_refuses_what_the_reader_refuses() {
     ];
     for text in wrong {
         assert!(is_valid(text).is_err(), "{text}");
-        let source = crate::read::Source { text, name: "x", kind: None };
+        let source = crate::read::DefinitionSource { text, name: "x", kind: None };
         assert!(crate::read::workflow(source).is_err(), "{text}");
     }
 }
@@ -97,7 +97,7 @@ fn every_example_is_read_and_fits() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        let source = crate::read::Source { text: &text, name, kind: None };
+        let source = crate::read::DefinitionSource { text: &text, name, kind: None };
         let read = crate::read::workflow(source)
             .unwrap_or_else(|problems| panic!("{}", problems.render(name, &text)));
         assert_eq!(is_valid(&text), Ok(()), "{name}");

@@ -2,31 +2,31 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::reference::Root;
+use crate::reference::ReferenceRoot;
 
-fn known(root: &Root) -> Option<Json> {
+fn known(root: &ReferenceRoot) -> Option<Json> {
     let text = match root {
-        Root::Trigger => {
+        ReferenceRoot::Trigger => {
             r#"{"n":12345678901234567890.10,"s":"say \"hi\"","l":[{"t":1},{"t":null}],"odd name":true}"#
         }
-        Root::Output(id) if id.as_str() == "fetch-it" => {
+        ReferenceRoot::Output(id) if id.as_str() == "fetch-it" => {
             r#"{"output":"inner","state":"theirs","items":["a","b"]}"#
         }
-        Root::State(id) if id.as_str() == "fetch-it" => "\"completed\"",
-        Root::State(id) if id.as_str() == "gone" => "\"skipped\"",
-        Root::Item => r#"{ "spaced" : [ 1 ] }"#,
-        Root::Index => "3",
+        ReferenceRoot::State(id) if id.as_str() == "fetch-it" => "\"completed\"",
+        ReferenceRoot::State(id) if id.as_str() == "gone" => "\"skipped\"",
+        ReferenceRoot::Item => r#"{ "spaced" : [ 1 ] }"#,
+        ReferenceRoot::Index => "3",
         _ => return None,
     };
     Json::parse(text).ok()
 }
 
 fn rendered(text: &str) -> String {
-    Template::parse(text).unwrap().render(&known).unwrap().get().to_owned()
+    JsonTemplate::parse(text).unwrap().render(&known).unwrap().get().to_owned()
 }
 
 fn missing(text: &str) -> String {
-    Template::parse(text).unwrap().render(&known).unwrap_err().to_string()
+    JsonTemplate::parse(text).unwrap().render(&known).unwrap_err().to_string()
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn what_is_missing_is_named_with_what_there_was_instead() {
     );
     assert!(missing("{{ $input.l[7] }}").ends_with("$input.l has 2 items, so there is no [7]"));
     assert!(missing("{{ $input.s.x }}").ends_with("$input.s is a string, so there is no .x"));
-    assert!(missing("{{ nodes.gone.x }}").ends_with("node \"gone\" has made nothing, it is skipped"));
-    assert!(missing("{{ nodes.never }}").ends_with("node \"never\" has made nothing"));
+    assert!(missing("{{ nodes.gone.x }}").ends_with("node \"gone\" has no output, it is skipped"));
+    assert!(missing("{{ nodes.never }}").ends_with("node \"never\" has no output"));
     assert!(!missing("{{ $input.s.x }}").contains("hi"), "values are not told");
 }
 
@@ -87,11 +87,11 @@ fn a_default_stands_in_for_what_is_missing_or_null() {
 fn what_is_fixed_is_known_beforehand() {
     let number = Json::parse("1.00").unwrap();
     let members =
-        [("a".to_owned(), Template::fixed(number)), ("b".to_owned(), Template::parse("x").unwrap())];
-    let template = Template::object(members.clone());
+        [("a".to_owned(), JsonTemplate::fixed(number)), ("b".to_owned(), JsonTemplate::parse("x").unwrap())];
+    let template = JsonTemplate::object(members.clone());
     assert_eq!(template.as_fixed().map(Json::get), Some(r#"{"a":1.00,"b":"x"}"#));
-    let open = Template::object(
-        members.into_iter().chain([("c".to_owned(), Template::parse("{{ index }}").unwrap())]),
+    let open = JsonTemplate::object(
+        members.into_iter().chain([("c".to_owned(), JsonTemplate::parse("{{ index }}").unwrap())]),
     );
     assert_eq!(open.as_fixed(), None);
     assert_eq!(open.render(&known).unwrap().get(), r#"{"a":1.00,"b":"x","c":3}"#);
@@ -99,16 +99,18 @@ fn what_is_fixed_is_known_beforehand() {
 
 #[test]
 fn nodes_that_double_each_other_are_stopped() {
-    let large = Json::of(&"x".repeat(LARGEST / 2));
-    let lookup = |_: &Root| Some(large.clone());
-    let twice =
-        Template::list([Template::parse("{{ item }}").unwrap(), Template::parse("{{ item }}").unwrap()]);
+    let large = Json::of(&"x".repeat(MAX_RENDERED_BYTES / 2));
+    let lookup = |_: &ReferenceRoot| Some(large.clone());
+    let twice = JsonTemplate::list([
+        JsonTemplate::parse("{{ item }}").unwrap(),
+        JsonTemplate::parse("{{ item }}").unwrap(),
+    ]);
     assert_eq!(twice.render(&lookup), Err(RenderError::TooLarge));
-    let text = Template::parse("{{ item }}{{ item }}{{ item }}").unwrap();
+    let text = JsonTemplate::parse("{{ item }}{{ item }}{{ item }}").unwrap();
     assert_eq!(text.render(&lookup), Err(RenderError::TooLarge));
     let deep = Json::parse("[".repeat(100) + &"]".repeat(100)).unwrap();
-    let lookup = |_: &Root| Some(deep.clone());
-    let deeper = Template::list([Template::parse("{{ item }}").unwrap()]);
+    let lookup = |_: &ReferenceRoot| Some(deep.clone());
+    let deeper = JsonTemplate::list([JsonTemplate::parse("{{ item }}").unwrap()]);
     assert_eq!(deeper.render(&lookup), Err(RenderError::TooDeep));
 }
 
@@ -134,12 +136,12 @@ proptest! {
     fn whatever_is_found_arrives_as_it_was(value in any_json(), digits in "-?[1-9][0-9]{0,60}\\.[0-9]{1,60}") {
         let value = Json::of(&value);
         let number = Json::parse(&digits).unwrap();
-        let lookup = |root: &Root| Some(if *root == Root::Item { value.clone() } else { number.clone() });
-        let one = Template::parse("{{ item }}").unwrap();
+        let lookup = |root: &ReferenceRoot| Some(if *root == ReferenceRoot::Item { value.clone() } else { number.clone() });
+        let one = JsonTemplate::parse("{{ item }}").unwrap();
         prop_assert_eq!(one.render(&lookup).unwrap(), value.clone());
-        let many = Template::object([
+        let many = JsonTemplate::object([
             ("v".to_owned(), one),
-            ("n".to_owned(), Template::list([Template::parse("{{ index }}").unwrap()])),
+            ("n".to_owned(), JsonTemplate::list([JsonTemplate::parse("{{ index }}").unwrap()])),
         ]);
         let expected = Json::parse(format!("{{\"v\":{value},\"n\":[{digits}]}}")).unwrap();
         prop_assert_eq!(many.render(&lookup).unwrap(), expected);
@@ -148,16 +150,16 @@ proptest! {
     #[test]
     fn any_member_is_found_by_its_name(name in ".*", value in any_json(), other in ".*") {
         let object = Json::of(&json!({ other: 1, name.clone(): value.clone() }));
-        let lookup = |_: &Root| Some(object.clone());
+        let lookup = |_: &ReferenceRoot| Some(object.clone());
         let text = format!("{{{{ item[{}] }}}}", Json::of(&name));
-        prop_assert_eq!(Template::parse(&text).unwrap().render(&lookup).unwrap(), Json::of(&value));
+        prop_assert_eq!(JsonTemplate::parse(&text).unwrap().render(&lookup).unwrap(), Json::of(&value));
     }
 
     #[test]
     fn any_text_is_read_or_refused(text in "(\\PC|[{}\\[\\]\"'?$. ]|nodes|item|\\{\\{|\\}\\})*") {
-        if let Ok(template) = Template::parse(&text) {
+        if let Ok(template) = JsonTemplate::parse(&text) {
             let _ = template.render(&known);
         }
-        let _ = crate::condition::Condition::parse(&text).map(|condition| condition.holds(&known));
+        let _ = crate::condition::Condition::parse(&text).map(|condition| condition.is_true(&known));
     }
 }

@@ -1,12 +1,12 @@
-//! Runs of workflows, from the call to the last step, with agents that do as they are told.
+//! Runs of workflows, from the call to the last step, with scripted agents.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
-mod failing;
-mod holding;
-mod house;
-mod moments;
+mod failures;
+mod fixture;
 mod nesting;
 mod publishing;
-mod resuming;
+mod recovery;
 mod running;
+mod schedules;
 mod store_outage;
+mod waiting;

@@ -1,12 +1,12 @@
-//! Definitions that run others.
+//! Workflows that run other workflows.
 
 use rialto_model::failure::Kind;
 
-use crate::house::House;
+use crate::fixture::WorkflowFixture;
 
 #[tokio::test]
 async fn a_workflow_runs_a_pipeline_and_uses_what_it_makes() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let pipeline = r#"
 name: twice
 kind: pipeline
@@ -14,14 +14,14 @@ steps:
   - { id: one, tool: office.echo, input_mapping: { n: $input.n } }
   - { id: two, tool: office.echo }
 "#;
-    house.add(pipeline).await;
+    fixture.add(pipeline).await;
     let text = r#"
 nodes:
   inner: { type: pipeline, pipeline: twice, input: { n: "{{ $input.n }}" } }
   outer: { type: set, value: { got: "{{ nodes.inner.n }}" } }
 "#;
-    assert_eq!(house.made(text, r#"{"n": 1.50}"#).await, r#"{"got":1.50}"#);
-    assert_eq!(house.called(), ["echo", "echo"]);
+    assert_eq!(fixture.made(text, r#"{"n": 1.50}"#).await, r#"{"got":1.50}"#);
+    assert_eq!(fixture.called(), ["echo", "echo"]);
 }
 
 #[tokio::test]
@@ -33,18 +33,18 @@ async fn workflows_are_inside_each_other_only_so_deep() {
 
 /// Runs a definition that runs itself.
 async fn too_deep(does: &str) {
-    let house = House::new().await;
-    house.add(&format!("{{ name: self, triggers: [skill], nodes: {{ a: {{ {does} }} }} }}")).await;
-    let caller = house.caller.clone();
-    let target = house.runner.book().target_of(&house.engine, &caller, "self", false).await.unwrap();
+    let fixture = WorkflowFixture::new().await;
+    fixture.add(&format!("{{ name: self, triggers: [skill], nodes: {{ a: {{ {does} }} }} }}")).await;
+    let caller = fixture.caller.clone();
+    let target =
+        fixture.runner.definitions().resolve_target(&fixture.engine, &caller, "self", false).await.unwrap();
     let request = rialto_engine::CallRequest::skill(
         caller,
         rialto_model::call::Door::Library,
         target,
         rialto_model::json::Json::empty_object(),
     );
-    let failure =
-        house.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
+    let failure = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("max_depth"), "{failure}");
 }

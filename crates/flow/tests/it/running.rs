@@ -1,13 +1,13 @@
-//! How a run goes when nothing goes wrong.
+//! Runs without failures.
 
 use rialto_engine::CallUpdate;
 use rialto_model::{event::Event, json::Json, task::TaskState};
 
-use crate::house::House;
+use crate::fixture::WorkflowFixture;
 
 #[tokio::test]
 async fn steps_run_one_after_the_other_and_references_keep_their_types() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 steps:
   - id: first
@@ -17,17 +17,17 @@ steps:
     nodeId: agent.invoke
     config: { agentCardId: office, skillId: echo, args: { same: "{{ nodes.first.output.n }}", at: "{{ nodes.first.list[1] }}", words: "n is {{ nodes.first.n }}" } }
 "#;
-    let made = house.made(text, r#"{"n": 10000000000000000000001.50}"#).await;
+    let made = fixture.made(text, r#"{"n": 10000000000000000000001.50}"#).await;
     assert_eq!(
         made,
         r#"{"same":10000000000000000000001.50,"at":2,"words":"n is 10000000000000000000001.50"}"#
     );
-    assert_eq!(house.called(), ["echo", "echo"]);
+    assert_eq!(fixture.called(), ["echo", "echo"]);
 }
 
 #[tokio::test]
 async fn an_agent_is_looked_up_and_invoked_as_the_printed_example_does() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 steps:
   - id: agent-ref
@@ -43,13 +43,13 @@ steps:
       args:
         prUrl: "{{ $trigger.prUrl }}"
 "#;
-    let made = house.made(text, r#"{"prUrl": "https://example.com/pr/1"}"#).await;
+    let made = fixture.made(text, r#"{"prUrl": "https://example.com/pr/1"}"#).await;
     assert_eq!(made, r#"{"prUrl":"https://example.com/pr/1"}"#);
 }
 
 #[tokio::test]
 async fn independent_nodes_run_at_once_and_no_more_of_them_than_allowed() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 limits: { parallel: 2 }
 nodes:
@@ -58,21 +58,21 @@ nodes:
   c: { type: tool, tool: office.slow, args: { n: 3 } }
   all: { type: set, value: ["{{ nodes.a.n }}", "{{ nodes.b.n }}", "{{ nodes.c.n }}"] }
 "#;
-    let office = house.office.clone();
+    let office = fixture.office.clone();
     let release = async move {
         while office.most_at_once() < 2 {
             tokio::task::yield_now().await;
         }
         office.let_go.add_permits(3);
     };
-    let (made, ()) = tokio::join!(house.made(text, "{}"), release);
+    let (made, ()) = tokio::join!(fixture.made(text, "{}"), release);
     assert_eq!(made, "[1,2,3]");
-    assert_eq!(house.office.most_at_once(), 2);
+    assert_eq!(fixture.office.most_at_once(), 2);
 }
 
 #[tokio::test]
 async fn the_same_is_done_for_each_item_and_the_results_keep_their_order() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 nodes:
   each:
@@ -82,17 +82,17 @@ nodes:
     do: { type: tool, tool: office.echo, args: { city: "{{ item.name }}", at: "{{ index }}" } }
 "#;
     let made =
-        house.made(text, r#"{"cities": [{"name": "Oslo"}, {"name": "Rome"}, {"name": "Bern"}]}"#).await;
+        fixture.made(text, r#"{"cities": [{"name": "Oslo"}, {"name": "Rome"}, {"name": "Bern"}]}"#).await;
     let expected = r#"[{"city":"Oslo","at":0},{"city":"Rome","at":1},{"city":"Bern","at":2}]"#;
     assert_eq!(made, expected);
-    assert_eq!(house.made(text, r#"{"cities": []}"#).await, "[]");
-    let failure = house.run(text, r#"{"cities": 7}"#).await.unwrap_err();
+    assert_eq!(fixture.made(text, r#"{"cities": []}"#).await, "[]");
+    let failure = fixture.run(text, r#"{"cities": 7}"#).await.unwrap_err();
     assert!(failure.message.contains("step each failed: `over` is not a list"), "{failure}");
 }
 
 #[tokio::test]
 async fn one_branch_is_taken_and_the_other_is_skipped() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 nodes:
   choose: { type: condition, if: "{{ $input.n }} > 3", then: [big], else: [small] }
@@ -100,34 +100,34 @@ nodes:
   small: { type: set, value: little }
   after: { type: set, value: "{{ nodes.big.output ?? nodes.small.output }}", depends_on: [big, small] }
 "#;
-    let task = house.run(text, r#"{"n": 4}"#).await.unwrap();
-    assert_eq!(crate::house::made(&task), "text: large");
-    let standings = house.standings(&task.head.id).await;
+    let task = fixture.run(text, r#"{"n": 4}"#).await.unwrap();
+    assert_eq!(crate::fixture::made(&task), "text: large");
+    let standings = fixture.standings(&task.head.id).await;
     assert_eq!((&*standings["big"], &*standings["small"]), ("completed", "skipped"));
-    assert_eq!(house.made(text, r#"{"n": 1}"#).await, "text: little");
+    assert_eq!(fixture.made(text, r#"{"n": 1}"#).await, "text: little");
 }
 
 #[tokio::test]
 async fn what_the_output_says_is_answered_and_a_text_stays_one() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 nodes:
   a: { type: tool, tool: office.say }
   b: { type: tool, tool: office.echo, args: { x: 1 } }
 output: { said: "{{ nodes.a.output }}", x: "{{ nodes.b.x }}" }
 "#;
-    assert_eq!(house.made(text, "{}").await, r#"{"said":"well said","x":1}"#);
+    assert_eq!(fixture.made(text, "{}").await, r#"{"said":"well said","x":1}"#);
     let ends = r#"{"nodes": [{"id": "a", "type": "tool", "tool": "office.say"}, {"id": "b", "type": "set", "value": 2}]}"#;
-    assert_eq!(house.made(ends, "{}").await, r#"{"a":"well said","b":2}"#);
+    assert_eq!(fixture.made(ends, "{}").await, r#"{"a":"well said","b":2}"#);
 }
 
 #[tokio::test]
 async fn each_change_of_a_step_is_progress_of_the_run() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text =
         "nodes: { one: { type: tool, tool: office.echo }, two: { type: set, value: 2, depends_on: [one] } }";
-    let request = house.inline(text, "{}").await;
-    let mut running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
+    let request = fixture.inline(text, "{}").await;
+    let mut running = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let (mut words, mut facts) = (Vec::new(), Vec::new());
     let task = loop {
         match running.next().await {
@@ -152,7 +152,7 @@ async fn each_change_of_a_step_is_progress_of_the_run() {
 
 #[tokio::test]
 async fn work_that_names_nobody_goes_to_whoever_fits() {
-    let house = House::new().await;
+    let fixture = WorkflowFixture::new().await;
     let text = r#"
 steps:
   - id: dispatch-qa
@@ -160,5 +160,5 @@ steps:
     nodeId: agent.dispatch
     config: { workType: qa, description: Run integration tests, requiredSkills: [echo] }
 "#;
-    assert_eq!(house.made(text, "{}").await, r#"{"text":"Run integration tests"}"#);
+    assert_eq!(fixture.made(text, "{}").await, r#"{"text":"Run integration tests"}"#);
 }

@@ -1,11 +1,11 @@
-//! Runs while the store is away: what steps have done is recorded when it is back.
+//! Runs during an outage of the store: results of steps are recorded afterwards.
 
 use std::time::Duration;
 
 use rialto_model::task::TaskState;
 use rialto_testkit::faulty_store::Fault;
 
-use crate::house::{House, made};
+use crate::fixture::{WorkflowFixture, made};
 
 const TWO_STEPS: &str = r#"
 nodes:
@@ -13,46 +13,49 @@ nodes:
   second: { type: tool, tool: office.echo, args: { n: "{{ nodes.first.n }}" } }
 "#;
 
-async fn run_through_outage(operations: &[&'static str], fault: Fault) -> (House, rialto_model::task::Task) {
-    let (house, switch) = House::faulty().await;
-    let request = house.inline(TWO_STEPS, "{}").await;
-    let running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
+async fn run_through_outage(
+    operations: &[&'static str],
+    fault: Fault,
+) -> (WorkflowFixture, rialto_model::task::Task) {
+    let (fixture, switch) = WorkflowFixture::faulty().await;
+    let request = fixture.inline(TWO_STEPS, "{}").await;
+    let running = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let waiting = tokio::spawn(running.finish());
-    while house.called().is_empty() {
+    while fixture.called().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     switch.set_for(operations, fault);
-    house.office.let_go.add_permits(1);
+    fixture.office.let_go.add_permits(1);
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(!waiting.is_finished(), "the run neither ends nor fails while the store is away");
     assert!(switch.faults() > 0);
     switch.set(Fault::None);
     let task = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap().unwrap();
-    (house, task)
+    (fixture, task)
 }
 
 #[tokio::test]
 async fn a_run_goes_on_after_an_outage_and_calls_each_step_once() {
-    let (house, task) = run_through_outage(&[], Fault::Unavailable).await;
+    let (fixture, task) = run_through_outage(&[], Fault::Unavailable).await;
     assert_eq!(task.head.state, TaskState::Completed);
     assert_eq!(made(&task), r#"{"n":1}"#);
-    assert_eq!(house.called(), ["slow", "echo"]);
+    assert_eq!(fixture.called(), ["slow", "echo"]);
 }
 
 #[tokio::test]
 async fn steps_survive_that_only_the_run_cannot_be_recorded() {
-    let (house, task) = run_through_outage(&["change_run"], Fault::Unavailable).await;
+    let (fixture, task) = run_through_outage(&["change_run"], Fault::Unavailable).await;
     assert_eq!(task.head.state, TaskState::Completed);
-    assert_eq!(house.called(), ["slow", "echo"]);
+    assert_eq!(fixture.called(), ["slow", "echo"]);
 }
 
 #[tokio::test]
 async fn a_run_whose_beginning_was_recorded_though_that_failed_goes_on() {
-    let (house, switch) = House::faulty().await;
-    let request = house.inline(TWO_STEPS, "{}").await;
-    house.office.let_go.add_permits(1);
+    let (fixture, switch) = WorkflowFixture::faulty().await;
+    let request = fixture.inline(TWO_STEPS, "{}").await;
+    fixture.office.let_go.add_permits(1);
     switch.set_for(&["begin_run"], Fault::FailsAfterwards);
-    let running = house.engine.calls().start(request).await.unwrap().into_handle().unwrap();
+    let running = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap();
     let waiting = tokio::spawn(running.finish());
     while switch.faults() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -60,5 +63,5 @@ async fn a_run_whose_beginning_was_recorded_though_that_failed_goes_on() {
     switch.set(Fault::None);
     let task = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap().unwrap();
     assert_eq!(task.head.state, TaskState::Completed);
-    assert_eq!(house.called(), ["slow", "echo"]);
+    assert_eq!(fixture.called(), ["slow", "echo"]);
 }

@@ -1,40 +1,40 @@
-//! `rialto approvals …`, as `--help` shows it.
+//! Options of `rialto approvals`.
 
 use clap::{Args, Subcommand};
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Approvals {
-    /// List what waits for approval, newest first
+pub(crate) enum ApprovalsCommand {
+    /// List pending approvals, newest first
     List {
-        /// Also what was decided before
+        /// Include decided approvals
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Show one with its arguments, secrets masked
+    /// Show one approval with its arguments, secrets masked
     Show {
-        /// Its id
+        /// Approval id
         approval: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Let it be done
-    Approve(Decision),
-    /// Refuse it
-    Deny(Decision),
+    /// Approve a call, which then continues
+    Approve(DecideOptions),
+    /// Deny a call
+    Deny(DecideOptions),
 }
 
-/// A decision.
+/// Options of `rialto approvals approve` and `deny`.
 #[derive(Debug, Args)]
-pub(crate) struct Decision {
-    /// Its id
+pub(crate) struct DecideOptions {
+    /// Approval id
     pub(crate) approval: String,
-    /// Why, for the record and for whoever called
+    /// Reason, for the audit log and the caller
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }

@@ -1,82 +1,82 @@
-//! What agents are shown at their doors, as `--help` shows it.
+//! Options for the credentials sent to agents.
 
 use clap::{Args, ValueEnum};
 use rialto_model::credential::Source;
 
-use super::Listing;
+use super::OutputOptions;
 
-/// Where a secret is and how it is shown. Without any flag about the how, the agent's card decides.
+/// Source of a credential and its authentication scheme. Without a scheme option, the agent's card decides.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Credential")]
 pub(crate) struct CredentialFlags {
-    /// The environment variable its secret is in; short for --secret env:VARIABLE
+    /// Environment variable with the secret; short for --secret env:VARIABLE
     #[arg(long, value_name = "VARIABLE", conflicts_with_all = ["token_file", "secret"])]
     pub(crate) token_env: Option<String>,
-    /// The file its secret is in; short for --secret file:FILE
+    /// File with the secret; short for --secret file:FILE
     #[arg(long, value_name = "FILE", conflicts_with = "secret")]
     pub(crate) token_file: Option<String>,
-    /// Where its secret is: env:NAME, file:PATH or store:NAME (see `rialto secrets`)
+    /// Source of the secret: env:NAME, file:PATH or store:NAME (see `rialto secrets`)
     #[arg(long, value_name = "SOURCE", value_parser = source)]
     pub(crate) secret: Option<Source>,
-    /// How the secret is shown, when not as the agent's card says
+    /// Authentication scheme (default: as declared by the agent's card)
     #[arg(long, value_name = "KIND")]
-    pub(crate) auth: Option<AuthKind>,
-    /// Where an API key is put (default: header)
+    pub(crate) auth: Option<AuthSchemeName>,
+    /// Location of an API key (default: header)
     #[arg(long, value_name = "PLACE")]
     pub(crate) key_in: Option<KeyPlaceName>,
-    /// The header, parameter or cookie an API key is put into
+    /// Name of the header, parameter or cookie for an API key
     #[arg(long, value_name = "NAME")]
     pub(crate) key_name: Option<String>,
-    /// The user of basic authentication; without it the secret is user:password
+    /// User of basic authentication (default: the secret is user:password)
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// Our name for OAuth 2; the secret is the client's
+    /// OAuth 2 client id; the secret is the client secret
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
-    /// Where OAuth 2 tokens are handed out (default: where the card says, if that is on the agent's host)
+    /// OAuth 2 token endpoint (default: the card's, if it is on the agent's host)
     #[arg(long, value_name = "URL")]
     pub(crate) token_url: Option<String>,
-    /// A scope to ask for (repeatable; default: those that the card requires)
+    /// OAuth 2 scope to request (repeatable; default: the scopes that the card requires)
     #[arg(long = "token-scope", value_name = "SCOPE")]
     pub(crate) token_scopes: Vec<String>,
-    /// Whom the OAuth 2 token shall be for
+    /// Audience of the OAuth 2 token
     #[arg(long, value_name = "AUDIENCE")]
     pub(crate) audience: Option<String>,
-    /// How the client says who it is: basic (default) or post
-    #[arg(long, value_name = "WAY")]
+    /// OAuth 2 client authentication: basic (default) or post
+    #[arg(long, value_name = "METHOD")]
     pub(crate) client_auth: Option<ClientAuthName>,
-    /// A host besides the agent's own that may see the credential too, when its card names one (repeatable)
+    /// Additional host of the agent's card that receives the credential (repeatable; default: the agent's own host only)
     #[arg(long = "for-host", visible_alias = "credential-for", value_name = "HOST[:PORT]")]
     pub(crate) hosts: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AgentCredential {
-    /// Slug, name, id or URL
+pub(crate) struct AgentCredentialOptions {
+    /// Agent by slug, name, id or URL
     pub(crate) agent: String,
     #[command(flatten)]
     pub(crate) credential: CredentialFlags,
-    /// Give this caller a secret of its own, for its own calls only
+    /// Set a separate secret for calls of this caller
     #[arg(long, value_name = "NAME")]
     pub(crate) for_caller: Option<String>,
-    /// Whether callers without a secret of their own are refused, in place of going with the agent's
+    /// Reject callers without a separate secret, in place of using the agent's (default: false)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) named_callers_only: Option<bool>,
-    /// Show nothing any more; with --for-caller, nothing of that caller's own
+    /// Remove the credential; with --for-caller, that caller's
     #[arg(long)]
     pub(crate) remove: bool,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AuthKind {
+pub(crate) enum AuthSchemeName {
     Bearer,
     ApiKey,
     Basic,
     #[value(name = "oauth2")]
     OAuth2,
-    /// A token in exchange for the caller's own (RFC 8693)
+    /// A token exchanged for the caller's own (RFC 8693)
     Exchange,
 }
 
@@ -95,6 +95,6 @@ pub(crate) enum ClientAuthName {
 
 fn source(text: &str) -> Result<Source, String> {
     Source::parse(text).ok_or_else(|| {
-        "say env:NAME, file:PATH or store:NAME; a secret itself has no place on a command line".to_owned()
+        "use env:NAME, file:PATH or store:NAME; the secret itself must not be on the command line".to_owned()
     })
 }

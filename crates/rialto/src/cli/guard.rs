@@ -1,64 +1,64 @@
-//! `rialto guard`, as `--help` shows it.
+//! Options of `rialto guard`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rialto_guard::config::{CheckAction, CheckDirection};
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Guard {
-    /// Say what guardrails find in a text, what would be left of it, and what would become of it
+pub(crate) enum GuardCommand {
+    /// Check a text with guardrails; print findings, the redacted text and the decision
     ///
-    /// The exit status is 3 when it would be blocked.
-    Test(GuardTest),
+    /// The exit status is 3 if the text would be blocked.
+    Test(GuardTestOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GuardTest {
-    /// The text, or a JSON object that is looked through in its strings; `-` or nothing reads stdin
+pub(crate) struct GuardTestOptions {
+    /// Text, or a JSON object whose strings are checked; `-` or none reads stdin
     pub(crate) text: Option<String>,
-    /// The skill that it is said to: which of the configured guardrails apply
+    /// Skill that receives the text: selects the configured guardrails
     #[arg(long, value_name = "NAME", conflicts_with_all = ["checks", "guardrail", "action"])]
     pub(crate) skill: Option<String>,
-    /// What is looked for in place of what is configured: pii, prompt-injection, secrets, max-tokens
+    /// Checks to run in place of the configured guardrails: pii, prompt-injection, secrets, max-tokens
     ///
-    /// The first three of them when nothing is configured either.
+    /// Default: the configured guardrails, or the first three checks if none are configured.
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     pub(crate) checks: Option<Vec<String>>,
-    /// A file with a guardrail, as TOML or JSON, in place of --checks
+    /// TOML or JSON file with a guardrail, in place of --checks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "action"])]
     pub(crate) guardrail: Option<PathBuf>,
-    /// Which way the text goes
-    #[arg(long, value_name = "WAY", default_value = "input")]
-    pub(crate) target: Way,
-    /// What is done when something is found of --checks; block unless said otherwise
+    /// Direction of the text
+    #[arg(long, value_name = "DIRECTION", default_value = "input")]
+    pub(crate) target: TextDirection,
+    /// Action for findings of --checks (default: block)
     #[arg(long, value_name = "ACTION")]
-    pub(crate) action: Option<ActionName>,
+    pub(crate) action: Option<GuardActionName>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
-/// Which way a text goes.
+/// Direction of a text: request or response.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum TextDirection {
     Input,
     Output,
 }
 
-/// What is done when something is found.
+/// Action of a guardrail for a finding.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ActionName {
+pub(crate) enum GuardActionName {
     Log,
     Warn,
     Redact,
     Block,
 }
 
-// === impl Way ===
+// === impl TextDirection ===
 
-impl Way {
+impl TextDirection {
     pub(crate) const fn target(self) -> CheckDirection {
         match self {
             Self::Input => CheckDirection::Input,
@@ -67,9 +67,9 @@ impl Way {
     }
 }
 
-// === impl ActionName ===
+// === impl GuardActionName ===
 
-impl ActionName {
+impl GuardActionName {
     pub(crate) const fn action(self) -> CheckAction {
         match self {
             Self::Log => CheckAction::Log,

@@ -1,55 +1,55 @@
-//! Options of `rialto install` and `rialto uninstall`, as `--help` shows them.
+//! Options of `rialto install` and `rialto uninstall`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
 /// Commands about the configuration of MCP clients.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Write the entry for Rialto into an MCP client's own configuration
-    Install(Install),
-    /// Remove the entry for Rialto from an MCP client's own configuration
-    Uninstall(Uninstall),
+    /// Add Rialto to the configuration of an MCP client
+    Install(InstallOptions),
+    /// Remove Rialto from the configuration of an MCP client
+    Uninstall(UninstallOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Install {
-    /// The client
-    pub(crate) client: Client,
-    /// Load this agent at the start (repeatable; agents that the entry names already stay)
+pub(crate) struct InstallOptions {
+    /// MCP client
+    pub(crate) client: ClientApp,
+    /// Base URL of an agent to load at the start (repeatable; agents of an existing entry are kept)
     #[arg(long = "agent", value_name = "URL", conflicts_with = "http")]
     pub(crate) agents: Vec<String>,
-    /// Connect to a running server in place of starting a program: https://host/mcp
+    /// URL of a running server to connect to, in place of starting a program: https://host/mcp
     #[arg(long, value_name = "URL")]
     pub(crate) http: Option<String>,
-    /// The environment variable in which the client finds its token for --http
+    /// Environment variable of the client with the token for --http
     #[arg(long, value_name = "NAME", requires = "http")]
     pub(crate) token_env: Option<String>,
-    /// Check that the client would connect with the entry that it has; write nothing
+    /// Check that the client can connect with its current entry; write nothing
     #[arg(long, conflicts_with_all = ["agents", "http", "yes", "dry_run"])]
     pub(crate) check: bool,
-    /// Write without asking
+    /// Write without confirmation
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Only show the change
+    /// Show the change without writing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Uninstall {
-    /// The client
-    pub(crate) client: Client,
-    /// Write without asking
+pub(crate) struct UninstallOptions {
+    /// MCP client
+    pub(crate) client: ClientApp,
+    /// Write without confirmation
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Only show the change
+    /// Show the change without writing it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// Clients whose configuration files are known.
+/// MCP clients with known configuration files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum ClientApp {
     ClaudeCode,
     ClaudeDesktop,
     Gemini,
@@ -67,9 +67,9 @@ pub(crate) enum Client {
     Continue,
 }
 
-// === impl Client ===
+// === impl ClientApp ===
 
-impl Client {
+impl ClientApp {
     /// Name on the command line.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()

@@ -1,21 +1,21 @@
-//! `rialto nodes …`, as `--help` shows it.
+//! Options of `rialto nodes`.
 
 use clap::Subcommand;
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Nodes {
+pub(crate) enum NodesCommand {
     /// List the servers that share the store: name, state, process, address, version, open tasks
-    List(Listing),
-    /// Drain a node: it still answers requests, but is not ready for load balancers and starts no work in the background
+    List(OutputOptions),
+    /// Drain a node: it answers requests, but reports not ready and starts no background work
     Drain {
-        /// Its name
+        /// Node name
         name: String,
-        /// Undo it: the node is ready again
+        /// Undo the drain: the node is ready again
         #[arg(long)]
         undo: bool,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
 }

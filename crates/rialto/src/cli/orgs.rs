@@ -1,28 +1,28 @@
-//! `rialto orgs …` and `rialto projects …`, as `--help` shows them.
+//! Options of `rialto orgs` and `rialto projects`.
 
 use clap::{Args, Subcommand};
 
-use super::{Listing, tokens::slug};
+use super::{OutputOptions, tokens::slug};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tenants {
+pub(crate) enum TenantsCommand {
     /// List, create and remove orgs
     #[command(subcommand)]
-    Orgs(Orgs),
+    Orgs(OrgsCommand),
     /// List, create and remove the projects of an org
     #[command(subcommand)]
-    Projects(Projects),
+    Projects(ProjectsCommand),
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Orgs {
+pub(crate) enum OrgsCommand {
     /// List orgs with their projects
-    List(Listing),
+    List(OutputOptions),
     /// Create an org
-    Create(CreateOrg),
+    Create(CreateOrgOptions),
     /// Remove an org
     Remove {
-        /// Its name
+        /// Name of the org or project
         org: String,
         /// Remove its agents, tools, workflows, webhooks and policies, and revoke its tokens
         #[arg(long)]
@@ -31,30 +31,30 @@ pub(crate) enum Orgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CreateOrg {
-    /// Its name
+pub(crate) struct CreateOrgOptions {
+    /// Name of the org or project
     #[arg(value_name = "NAME", value_parser = slug)]
     pub(crate) name: String,
-    /// Make a token for its first owner, who has this name; it is shown this once
+    /// Create a token for an owner with this name; it is shown only once
     #[arg(long, value_name = "CALLER")]
     pub(crate) owner: Option<String>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Projects {
+pub(crate) enum ProjectsCommand {
     /// List the projects of an org
-    List(Listing),
+    List(OutputOptions),
     /// Create a project in an org
     Create {
-        /// Its name
+        /// Name of the org or project
         #[arg(value_name = "NAME", value_parser = slug)]
         name: String,
     },
     /// Remove a project of an org
     Remove {
-        /// Its name
+        /// Name of the org or project
         name: String,
         /// Remove its agents, tools and workflows, and revoke its tokens
         #[arg(long)]

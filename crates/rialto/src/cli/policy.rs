@@ -1,64 +1,64 @@
-//! `rialto policy …`, as `--help` shows it.
+//! Options of `rialto policy`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{CallerKindName, Listing, tokens::RoleName};
-use crate::policies::Shelf;
+use super::{CallerKindName, OutputOptions, tokens::RoleName};
+use crate::policies::PolicyLocation;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Policy {
-    /// Check policy files; without a file, those in force
+pub(crate) enum PolicyCommand {
+    /// Check policy files (default: the active policies)
     Check {
         /// Cedar files
         files: Vec<PathBuf>,
     },
-    /// Ask whether a call would be allowed, and which policies decide
-    Test(PolicyTest),
-    /// Ask the same, and hear from every policy why it decides or why not
-    Explain(PolicyTest),
-    /// List the policies in force
+    /// Test whether a call is allowed, and by which policies
+    Test(PolicyTestOptions),
+    /// Test a call, and show for each policy whether it matches and why
+    Explain(PolicyTestOptions),
+    /// List the active policies
     List {
         #[command(flatten)]
-        shelf: OnShelf,
+        shelf: PolicyLocationOptions,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Allow calls of an agent or of one skill, for everybody or for one caller
-    Allow(AllowCalls),
-    /// Write a policy: one of the usual ones, or a file of your own
-    Add(AddPolicy),
-    /// Take a policy away; it can be restored
+    /// Allow calls of an agent or of one skill, for all callers or for one
+    Allow(AllowCallsOptions),
+    /// Add a policy from a template or from a file
+    Add(AddPolicyOptions),
+    /// Remove a policy; it can be restored
     Remove {
-        /// The policy, or its file
+        /// Policy id or file name
         name: String,
         #[command(flatten)]
-        shelf: OnShelf,
+        shelf: PolicyLocationOptions,
     },
-    /// List the texts that a policy had before
+    /// List previous versions of a policy
     History {
-        /// The policy, or its file
+        /// Policy id or file name
         name: String,
         #[command(flatten)]
-        shelf: OnShelf,
+        shelf: PolicyLocationOptions,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Make an older text of a policy the one in force
+    /// Restore a previous version of a policy
     Restore {
-        /// The policy, or its file
+        /// Policy id or file name
         name: String,
-        /// The version, as `history` shows it
+        /// Version number, as listed by `history`
         version: i64,
         #[command(flatten)]
-        shelf: OnShelf,
+        shelf: PolicyLocationOptions,
     },
-    /// Lay policy files out alike; without a file, those in force
+    /// Format policy files (default: the active policies)
     Fmt {
         /// Cedar files
         files: Vec<PathBuf>,
-        /// Change nothing, and fail if something would change
+        /// Fail if formatting would change a file; write nothing
         #[arg(long)]
         check: bool,
     },
@@ -67,99 +67,99 @@ pub(crate) enum Policy {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AllowCalls {
-    /// An agent (slug, name, id or URL), or one skill: vercel_ops.deploy
+pub(crate) struct AllowCallsOptions {
+    /// Agent (slug, name, id or URL) or skill (vercel_ops.deploy)
     pub(crate) target: String,
-    /// For this caller only; an agent by slug, name, id or URL
+    /// Only for this caller (default: all callers); an agent by slug, name, id or URL
     #[arg(long)]
     pub(crate) caller: Option<String>,
-    /// user, session or agent
+    /// Kind of the caller: user, session or agent
     #[arg(long, default_value = "user", requires = "caller")]
     pub(crate) caller_kind: CallerKindName,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AddPolicy {
-    /// Which of the usual policies
+pub(crate) struct AddPolicyOptions {
+    /// Policy template
     #[arg(required_unless_present = "file", conflicts_with = "file", requires = "target")]
-    pub(crate) kind: Option<PolicyKind>,
-    /// What it is about: an agent, a skill (vercel_ops.deploy), a level of trust, a tag, an admin action, or all of these
+    pub(crate) kind: Option<PolicyTemplateName>,
+    /// Resource: an agent, a skill (vercel_ops.deploy), a trust level, a tag, an admin action, or all
     #[arg(conflicts_with = "file")]
     pub(crate) target: Option<String>,
-    /// A file with Cedar policies of your own
+    /// File with Cedar policies
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// What to call it; what has that name is replaced
+    /// Name of the policy, replacing any with the same name (default: derived from the template or file)
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// For this caller only; an agent by slug, name, id or URL
+    /// Only for this caller (default: all callers); an agent by slug, name, id or URL
     #[arg(long, conflicts_with = "file")]
     pub(crate) caller: Option<String>,
-    /// user, session or agent
+    /// Kind of the caller: user, session or agent
     #[arg(long, default_value = "user", requires = "caller")]
     pub(crate) caller_kind: CallerKindName,
-    /// For callers with this role only
+    /// Only for callers with this role
     #[arg(long, conflicts_with_all = ["file", "caller"])]
     pub(crate) role: Option<RoleName>,
-    /// Who must approve, with require-approval
-    #[arg(long, value_name = "WHO", default_value = "an administrator", conflicts_with = "file")]
+    /// Approver named in the question, with require-approval
+    #[arg(long, value_name = "APPROVER", default_value = "an administrator", conflicts_with = "file")]
     pub(crate) by: String,
     #[command(flatten)]
-    pub(crate) shelf: OnShelf,
+    pub(crate) shelf: PolicyLocationOptions,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
-/// Where a policy is kept.
+/// Location of a policy.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct OnShelf {
-    /// Kept in the store, for everybody who uses it; new ones are by default when that is PostgreSQL
+pub(crate) struct PolicyLocationOptions {
+    /// Policies in the store, shared by all its servers (default for new ones with PostgreSQL)
     #[arg(long, conflicts_with = "as_file")]
     pub(crate) store: bool,
-    /// Kept as a file on this machine; new ones are by default otherwise
+    /// Policies in files on this machine (default for new ones with SQLite)
     #[arg(long)]
     pub(crate) as_file: bool,
-    /// A policy that applies to all orgs; for the server's owner
+    /// Policies for all orgs; requires the server's owner
     #[arg(long, conflicts_with = "org")]
     pub(crate) all_orgs: bool,
 }
 
-impl OnShelf {
-    /// The one that was named, if one was.
-    pub(crate) fn shelf(self) -> Option<Shelf> {
+impl PolicyLocationOptions {
+    /// The location selected by the options, if any.
+    pub(crate) fn shelf(self) -> Option<PolicyLocation> {
         match self {
-            Self { store: true, .. } => Some(Shelf::Store),
-            Self { as_file: true, .. } => Some(Shelf::Files),
+            Self { store: true, .. } => Some(PolicyLocation::Store),
+            Self { as_file: true, .. } => Some(PolicyLocation::Files),
             Self { .. } => None,
         }
     }
 }
 
-/// The usual policies.
+/// Templates of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PolicyKind {
-    /// Let an agent's skills be called
+pub(crate) enum PolicyTemplateName {
+    /// Permit calls of an agent
     AllowAgent,
-    /// Let one skill be called
+    /// Permit calls of one skill
     AllowSkill,
-    /// Let all agents of a level of trust be called: external, trusted or system
+    /// Permit calls of all agents with a trust level: external, trusted or system
     AllowTrust,
-    /// Let all skills with a tag be called
+    /// Permit calls of all skills with a tag
     AllowTag,
-    /// Let a caller administer over the network; name it with --caller or --role
+    /// Permit administration over the network to a --caller or --role
     AllowAdmin,
-    /// Forbid an agent to be called, whatever permits it
+    /// Forbid calls of an agent, overriding all permits
     DenyAgent,
-    /// Forbid one skill to be called, whatever permits it
+    /// Forbid calls of one skill, overriding all permits
     DenySkill,
-    /// Forbid an agent or a skill to be called without approval; `rialto approvals` shows what waits
+    /// Require approval for calls of an agent or a skill; `rialto approvals` lists pending ones
     RequireApproval,
 }
 
-// === impl PolicyKind ===
+// === impl PolicyTemplateName ===
 
-impl PolicyKind {
-    /// What it is called over the API, as on the command line.
+impl PolicyTemplateName {
+    /// Name of the template on the command line and in the API.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::AllowAgent => "allow-agent",
@@ -175,18 +175,18 @@ impl PolicyKind {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PolicyTest {
-    /// A skill (vercel_ops.deploy) or an agent; none for an admin action, which is about the caller's org
+pub(crate) struct PolicyTestOptions {
+    /// Skill (vercel_ops.deploy) or agent; omit for an admin action, which applies to the caller's org
     pub(crate) target: Option<String>,
-    /// Who calls; an agent by slug, name, id or URL
+    /// Caller; an agent by slug, name, id or URL
     #[arg(long, default_value = "local")]
     pub(crate) caller: String,
-    /// user, session or agent
+    /// Kind of the caller: user, session or agent
     #[arg(long, default_value = "user")]
     pub(crate) caller_kind: CallerKindName,
-    /// a2a_invoke, a2a_discover, a2a_cancel, admin_agents, admin_policies, admin_tokens or admin_audit
+    /// Action: a2a_invoke, a2a_discover, a2a_cancel, admin_agents, admin_policies, admin_tokens or admin_audit
     #[arg(long, default_value = "a2a_invoke")]
     pub(crate) action: String,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }

@@ -1,78 +1,78 @@
-//! `rialto dispatch`, `rialto route` and `rialto dispatches`, as `--help` shows them.
+//! Options of `rialto dispatch`, `rialto route` and `rialto dispatches`.
 
 use clap::{Args, Subcommand};
 
-use super::Listing;
+use super::OutputOptions;
 
-/// What is done with work that names nobody.
+/// Commands for work without a named agent.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Routing {
-    /// Give work to the agent that does it best, and print its result
-    Dispatch(Dispatch),
-    /// Say who would be asked to do some work, and why
+pub(crate) enum RoutingCommand {
+    /// Route work to the best agent and print its result
+    Dispatch(DispatchOptions),
+    /// Explain routing decisions
     #[command(subcommand)]
     Route(RouteCommand),
-    /// List who was chosen for which work, newest first; or show one choice
-    Dispatches(Dispatches),
+    /// List routing decisions, newest first, or show one
+    Dispatches(DispatchesOptions),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RouteCommand {
-    /// Weigh everybody who fits, and call nobody
+    /// Rank all matching agents without calling one
     Explain {
         #[command(flatten)]
-        work: WorkFlags,
+        work: WorkOptions,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
 }
 
-/// What is to be done.
+/// Description and requirements of work to route.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct WorkFlags {
-    /// What is to be done
+pub(crate) struct WorkOptions {
+    /// Description of the work
     pub(crate) description: Option<String>,
-    /// The type of work: agents are remembered by how well they do it
+    /// Type of work; agents' success rates are learned per type
     #[arg(long, value_name = "TYPE")]
     pub(crate) work_type: Option<String>,
-    /// What the agent must have: ids, names or tags of skills (repeatable, or with commas)
+    /// Required skills: ids, names or tags (repeatable, or separated by commas)
     #[arg(long, value_name = "SKILL", value_delimiter = ',')]
     pub(crate) skills: Vec<String>,
-    /// Media types that the agent must take, like image/png (repeatable, or with commas)
+    /// Media types that the agent must accept, such as image/png (repeatable, or separated by commas)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) input_modes: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Dispatch {
+pub(crate) struct DispatchOptions {
     #[command(flatten)]
-    pub(crate) work: WorkFlags,
-    /// What to send in place of the description: JSON arguments or a text; `-` reads stdin
+    pub(crate) work: WorkOptions,
+    /// Message: JSON arguments or a text (default: the description); `-` reads stdin
     #[arg(long, value_name = "JSON|TEXT")]
     pub(crate) input: Option<String>,
-    /// The conversation to go on with
+    /// Conversation to continue
     #[arg(long, value_name = "ID")]
     pub(crate) context: Option<String>,
-    /// How long to wait, in milliseconds
+    /// Time to wait for the result, in milliseconds (default: calls.timeout_ms)
     #[arg(long, value_name = "MS")]
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Dispatches {
-    /// One choice, by its id or the id of its task
+pub(crate) struct DispatchesOptions {
+    /// Routing decision, by its id or its task's id
     pub(crate) id: Option<String>,
-    /// Only of this type of work
+    /// Only decisions for this type of work
     #[arg(long, value_name = "TYPE")]
     pub(crate) work_type: Option<String>,
-    /// At most so many, up to 200
+    /// Maximum number of rows, up to 200
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Only older ones than this choice
+    /// Only decisions older than this one
     #[arg(long, value_name = "ID")]
     pub(crate) before: Option<String>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }

@@ -1,30 +1,30 @@
-//! `rialto secrets …`, as `--help` shows it.
+//! Options of `rialto secrets`.
 
 use clap::Subcommand;
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Secrets {
-    /// Keep a secret, encrypted; it is read from stdin, or asked for on a terminal
+pub(crate) enum SecretsCommand {
+    /// Store a secret, encrypted; read from stdin or typed at a terminal
     Set {
-        /// Its name, to be used as store:NAME
+        /// Name of the secret, used as store:NAME
         #[arg(value_parser = name)]
         name: String,
-        /// Take it from this environment variable
+        /// Environment variable to read the secret from
         #[arg(long, value_name = "VARIABLE")]
         from_env: Option<String>,
     },
-    /// List secrets, without the secrets themselves
-    List(Listing),
-    /// Forget a secret
+    /// List the names of secrets
+    List(OutputOptions),
+    /// Remove a secret
     Remove {
-        /// Its name
+        /// Secret name
         name: String,
     },
-    /// Encrypt all secrets anew, with another key
+    /// Encrypt all secrets with a new key
     RotateKey {
-        /// The variable with the new key, when the key is in RIALTO_SECRET_KEY
+        /// Environment variable with the new key, if the key is in RIALTO_SECRET_KEY
         #[arg(long, value_name = "VARIABLE")]
         to_env: Option<String>,
     },
@@ -34,6 +34,6 @@ fn name(text: &str) -> Result<String, String> {
     if rialto_model::ids::is_slug(text) {
         Ok(text.to_owned())
     } else {
-        Err("use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first".to_owned())
+        Err("use at most 64 letters, digits, `-` and `_`, beginning with a letter or a digit".to_owned())
     }
 }

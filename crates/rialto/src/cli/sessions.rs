@@ -1,16 +1,16 @@
-//! `rialto sessions …`, as `--help` shows it.
+//! Options of `rialto sessions`.
 
 use clap::Subcommand;
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sessions {
-    /// List who is signed in to the console
-    List(Listing),
-    /// End a session: its cookie is refused from the next request on
+pub(crate) enum SessionsCommand {
+    /// List console sessions
+    List(OutputOptions),
+    /// End a session: its cookie is rejected from the next request on
     End {
-        /// Its id
+        /// Session id
         session: String,
     },
 }

@@ -1,53 +1,53 @@
-//! `rialto tokens …`, as `--help` shows it.
+//! Options of `rialto tokens`.
 
 use std::{str::FromStr, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{CallerKindName, Listing};
+use super::{CallerKindName, OutputOptions};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tokens {
-    /// Make a token; it is shown this once
-    Create(CreateToken),
-    /// List tokens, without the tokens themselves
-    List(Listing),
-    /// Let nobody in with a token any more, from the next request on
+pub(crate) enum TokensCommand {
+    /// Create a token; it is shown only once
+    Create(CreateTokenOptions),
+    /// List tokens without their values
+    List(OutputOptions),
+    /// Revoke a token, effective from the next request
     Revoke {
-        /// Its id, or its caller's name if that has only one
+        /// Token id, or the caller's name if it has only one token
         token: String,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CreateToken {
-    /// Who comes with it
+pub(crate) struct CreateTokenOptions {
+    /// Name of the caller the token identifies
     #[arg(value_name = "NAME")]
     pub(crate) caller: String,
-    /// What that caller is
+    /// Kind of the caller
     #[arg(long, default_value = "user")]
     pub(crate) kind: CallerKindName,
-    /// What may be done with it (repeatable); call and discover if none is named
+    /// Scope of the token (repeatable; default: call and discover)
     #[arg(long = "scope", value_name = "SCOPE")]
-    pub(crate) scopes: Vec<RightName>,
-    /// How long it is good: 30d, 12h, 15m, 2w or never
-    #[arg(long, value_name = "SPAN", default_value = "never")]
-    pub(crate) expires: Lifetime,
-    /// Give it a role: an owner administers everything in its org
+    pub(crate) scopes: Vec<TokenScopeName>,
+    /// Lifetime: a number with m, h, d or w (15m, 12h, 30d, 2w), or never
+    #[arg(long, value_name = "LIFETIME", default_value = "never")]
+    pub(crate) expires: TokenLifetime,
+    /// Role of the caller: an owner administers everything in its org (default: none)
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<RoleName>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
-/// What may be done with a token.
+/// Scope of a token.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RightName {
+pub(crate) enum TokenScopeName {
     /// Call skills
     Call,
-    /// See which skills there are
+    /// List skills
     Discover,
-    /// Change what is registered, and who may come in
+    /// Administer agents, policies and tokens
     Admin,
 }
 
@@ -58,12 +58,12 @@ pub(crate) enum RoleName {
     Owner,
 }
 
-/// How long something lasts; none is for ever.
+/// Lifetime of a token; none never expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifetime(pub(crate) Option<Duration>);
-// === impl Lifetime ===
+pub(crate) struct TokenLifetime(pub(crate) Option<Duration>);
+// === impl TokenLifetime ===
 
-impl FromStr for Lifetime {
+impl FromStr for TokenLifetime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -80,17 +80,17 @@ impl FromStr for Lifetime {
         };
         match digits.parse::<u64>().ok().and_then(|count| count.checked_mul(seconds)) {
             Some(seconds) if seconds > 0 => Ok(Self(Some(Duration::from_secs(seconds)))),
-            _ => Err("say a number and m, h, d or w (30d, 12h), or never".to_owned()),
+            _ => Err("use a number with m, h, d or w (30d, 12h), or never".to_owned()),
         }
     }
 }
 
-/// The name of an org or project. It must be possible to write it in an address.
+/// Parses the name of an org or project, which must be valid in a URL path.
 pub(super) fn slug(name: &str) -> Result<String, String> {
     if rialto_model::ids::is_slug(name) {
         Ok(name.to_owned())
     } else {
-        Err("use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first".to_owned())
+        Err("use at most 64 letters, digits, `-` and `_`, beginning with a letter or a digit".to_owned())
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_a_number_and_a_unit() {
-        let seconds = |text: &str| text.parse().map(|Lifetime(life)| life.map(|life| life.as_secs()));
+        let seconds = |text: &str| text.parse().map(|TokenLifetime(life)| life.map(|life| life.as_secs()));
         assert_eq!(seconds("never"), Ok(None));
         assert_eq!(seconds("30d"), Ok(Some(30 * 86_400)));
         assert_eq!(seconds("12h"), Ok(Some(12 * 3_600)));

@@ -1,77 +1,77 @@
-//! `rialto tools …`, as `--help` shows it.
+//! Options of `rialto tools`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Call, Listing};
+use super::{CallOptions, OutputOptions};
 
-/// What can be done with MCP servers and functions.
+/// Commands for MCP servers and functions.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tools {
-    /// Deploy an MCP server or a function: at an address, or as a command behind `--`
-    Add(Box<AddTool>),
-    /// List what is deployed, and its tools
-    List(Listing),
-    /// Show one server or function with all its tools
+pub(crate) enum ToolsCommand {
+    /// Add an MCP server or a function: a URL, or a command after `--`
+    Add(Box<AddToolOptions>),
+    /// List MCP servers and functions with their tools
+    List(OutputOptions),
+    /// Show one MCP server or function with its tools
     Show {
-        /// Its name, or the name of one of its tools
+        /// Name of the server or function, or of one of its tools
         name: String,
         #[command(flatten)]
-        listing: Listing,
+        listing: OutputOptions,
     },
-    /// Take something back that was deployed
+    /// Remove an MCP server or a function
     Remove {
-        /// Its name
+        /// Name of the server or function
         name: String,
     },
     /// Call a tool and print its result
-    Call(Call),
+    Call(CallOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AddTool {
-    /// Its name: letters, digits, `-` and `_`
+pub(crate) struct AddToolOptions {
+    /// Name: letters, digits, `-` and `_`
     pub(crate) name: String,
-    /// Its address
+    /// URL of the server or function
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     pub(crate) url: Option<String>,
-    /// It is a function (arguments in, result out), not an MCP server
+    /// Add a function (arguments in, result out) in place of an MCP server
     #[arg(long)]
     pub(crate) function: bool,
-    /// A header that is sent there, as `NAME: VALUE` (repeatable); ${VARIABLE} and ${store:NAME} stand for secrets
+    /// Request header as `NAME: VALUE` (repeatable); ${VARIABLE} and ${store:NAME} insert secrets
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "url")]
     pub(crate) headers: Vec<String>,
-    /// A variable of the command, as `NAME=VALUE` (repeatable); ${VARIABLE} and ${store:NAME} stand for secrets
+    /// Environment variable of the command as `NAME=VALUE` (repeatable); ${VARIABLE} and ${store:NAME} insert secrets
     #[arg(long = "env", value_name = "NAME=VALUE", requires = "command")]
     pub(crate) env: Vec<String>,
-    /// The folder the command is started in
+    /// Working directory of the command
     #[arg(long, value_name = "DIR", requires = "command")]
     pub(crate) cwd: Option<PathBuf>,
-    /// The agent or skill that says what an MCP server would have a model say; without it that is declined
+    /// Agent or skill that answers sampling requests of the MCP server (default: they are declined)
     #[arg(long, value_name = "NAME", conflicts_with = "function")]
     pub(crate) sampling: Option<String>,
-    /// How far an MCP server is trusted: external or trusted. What an external one changes in its tools is held until it is approved
+    /// Trust level of the MCP server: external or trusted. Changes of an external one's tools need approval
     #[arg(long, value_name = "LEVEL", conflicts_with = "function")]
     pub(crate) trust: Option<String>,
-    /// What a function does
+    /// Description of the function
     #[arg(long, value_name = "TEXT", requires = "function")]
     pub(crate) description: Option<String>,
-    /// A file with the JSON Schema of a function's arguments
+    /// File with the JSON Schema of the function's arguments
     #[arg(long, value_name = "FILE", requires = "function")]
     pub(crate) schema: Option<PathBuf>,
-    /// A file with the JSON Schema of a function's result
+    /// File with the JSON Schema of the function's result
     #[arg(long, value_name = "FILE", requires = "function")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Calling the function twice does no more than calling it once
+    /// Declare the function idempotent: it may be called again after a failure
     #[arg(long, requires = "function")]
     pub(crate) idempotent: bool,
-    /// How long a call may take, in seconds
+    /// Call timeout, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
-    /// The command and its arguments
+    pub(crate) listing: OutputOptions,
+    /// Command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

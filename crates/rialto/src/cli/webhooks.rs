@@ -1,49 +1,49 @@
-//! `rialto webhooks …`, as `--help` shows it.
+//! Options of `rialto webhooks`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use rialto_model::verb::Phase;
 
-use super::Listing;
+use super::OutputOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Webhooks {
-    /// Have an address told of calls from now on; its key is shown this once
-    Add(AddWebhook),
-    /// List webhooks and how far each was told
-    List(Listing),
-    /// Tell an address nothing any more
+pub(crate) enum WebhooksCommand {
+    /// Add a webhook for new events; its signing key is shown only once
+    Add(AddWebhookOptions),
+    /// List webhooks with their last delivered record
+    List(OutputOptions),
+    /// Remove a webhook
     Remove {
-        /// Its id or address
+        /// Webhook id or URL
         webhook: String,
     },
-    /// Send an event that says it is a test, now, and show how that went
+    /// Send a test event now and show the result
     Test {
-        /// Its id or address
+        /// Webhook id or URL
         webhook: String,
     },
-    /// Try one again now that failed or was disabled
+    /// Retry a failed or disabled webhook now
     Retry {
-        /// Its id or address
+        /// Webhook id or URL
         webhook: String,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AddWebhook {
-    /// Where events are sent
+pub(crate) struct AddWebhookOptions {
+    /// URL that receives the events
     pub(crate) url: String,
-    /// Which events, with commas between them; all but `admin` if none is named
+    /// Events, separated by commas (default: all but `admin`)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
-    pub(crate) events: Vec<EventName>,
-    /// The environment variable the key is in that events are signed with; one is made and kept if none is named
+    pub(crate) events: Vec<WebhookEventName>,
+    /// Environment variable with the signing key (default: a new key is created and stored)
     #[arg(long, value_name = "VARIABLE")]
     pub(crate) secret_env: Option<String>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum EventName {
+pub(crate) enum WebhookEventName {
     PreVerb,
     PostVerb,
     VerbError,
@@ -52,9 +52,9 @@ pub(crate) enum EventName {
     Admin,
 }
 
-// === impl EventName ===
+// === impl WebhookEventName ===
 
-impl EventName {
+impl WebhookEventName {
     pub(crate) const fn phase(self) -> Phase {
         match self {
             Self::PreVerb => Phase::PreVerb,

@@ -1,68 +1,68 @@
-//! `rialto workflow`, as `--help` shows it: what can be done with a file alone, and what with those that are kept.
+//! Options of `rialto workflow`, for files and for stored workflows.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rialto_flow::graph::Format;
+use rialto_flow::graph::DrawingFormat;
 
-use super::{Flows, Listing};
+use super::{OutputOptions, StoredWorkflowCommand};
 
-/// Workflows.
+/// Commands of `rialto workflow`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Workflow {
+pub(crate) enum WorkflowCommand {
     #[command(flatten)]
-    File(WorkflowFile),
+    File(WorkflowFileCommand),
     #[command(flatten)]
-    Kept(Flows),
+    Kept(StoredWorkflowCommand),
 }
 
-/// What can be done with a workflow that is a file.
+/// Commands for workflow files.
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkflowFile {
+pub(crate) enum WorkflowFileCommand {
     /// Print the JSON Schema of workflows and pipelines, for editors
     Schema,
-    /// Say all that is wrong with workflows and pipelines, by line and column
+    /// Validate workflow and pipeline files; print all problems by line and column
     ///
-    /// The exit status is 1 when something is wrong.
-    Validate(ValidateWorkflow),
-    /// Draw a workflow or pipeline: what is done, and what comes before what
-    Graph(GraphWorkflow),
+    /// The exit status is 1 if a file has problems.
+    Validate(ValidateWorkflowOptions),
+    /// Draw a workflow or pipeline as a graph
+    Graph(GraphWorkflowOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ValidateWorkflow {
-    /// YAML or JSON; `-` reads stdin
+pub(crate) struct ValidateWorkflowOptions {
+    /// YAML or JSON file; `-` reads stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) listing: Listing,
+    pub(crate) listing: OutputOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GraphWorkflow {
-    /// YAML or JSON; `-` reads stdin
+pub(crate) struct GraphWorkflowOptions {
+    /// YAML or JSON file; `-` reads stdin
     pub(crate) file: PathBuf,
-    /// What is drawn
+    /// Format of the drawing
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    pub(crate) format: FormatName,
+    pub(crate) format: DrawingFormatName,
 }
 
-/// What a picture is made of.
+/// Format of a drawing.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum FormatName {
+pub(crate) enum DrawingFormatName {
     Text,
     Mermaid,
     Svg,
 }
 
-// === impl FormatName ===
+// === impl DrawingFormatName ===
 
-impl FormatName {
-    pub(crate) const fn format(self) -> Format {
+impl DrawingFormatName {
+    pub(crate) const fn format(self) -> DrawingFormat {
         match self {
-            Self::Text => Format::Text,
-            Self::Mermaid => Format::Mermaid,
-            Self::Svg => Format::Svg,
+            Self::Text => DrawingFormat::Text,
+            Self::Mermaid => DrawingFormat::Mermaid,
+            Self::Svg => DrawingFormat::Svg,
         }
     }
 }

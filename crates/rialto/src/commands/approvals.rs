@@ -1,4 +1,4 @@
-//! `rialto approvals …`: what waits until somebody has approved it.
+//! `rialto approvals …`: calls that wait for approval.
 
 use std::time::Duration;
 
@@ -7,44 +7,44 @@ use rialto_model::{approval::Approval, failure::Failure, json::Json};
 use tokio::time::Instant;
 
 use crate::{
-    cli::{Approvals, Decision},
+    api_client::{ApiClient, parse_response},
+    app::App,
+    cli::{ApprovalsCommand, DecideOptions},
     commands::call,
-    desk::{Desk, read},
-    output::{self, Trouble},
-    program::Program,
+    output::{self, CommandError},
 };
 
-/// How long a server that runs may take to see a decision before it is carried out here.
-const NOTICES: Duration = Duration::from_secs(3);
+/// Maximum time for a running server to apply a decision before this process does.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often it is looked whether it did.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which its effect is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// So many are listed.
-const LISTED: usize = 100;
+/// Maximum number of listed approvals.
+const MAX_LISTED: usize = 100;
 
-pub(crate) async fn run(desk: &Desk, command: Approvals) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, command: ApprovalsCommand) -> Result<(), CommandError> {
     match command {
-        Approvals::List { all, listing } => list(desk, all, listing.json).await,
-        Approvals::Show { approval, listing } => {
-            let told: Json = desk.get(&["approvals", &approval]).read().await?;
-            show(&told, listing.json)
+        ApprovalsCommand::List { all, listing } => list(api, all, listing.json).await,
+        ApprovalsCommand::Show { approval, listing } => {
+            let response: Json = api.get(&["approvals", &approval]).read().await?;
+            show(&response, listing.json)
         }
-        Approvals::Approve(decision) => decide(desk, decision, true).await,
-        Approvals::Deny(decision) => decide(desk, decision, false).await,
+        ApprovalsCommand::Approve(decision) => decide(api, decision, true).await,
+        ApprovalsCommand::Deny(decision) => decide(api, decision, false).await,
     }
 }
 
-async fn list(desk: &Desk, all: bool, as_json: bool) -> Result<(), Trouble> {
-    let question = desk.get(&["approvals"]).with("state", if all { "all" } else { "waiting" });
-    let told: Vec<Json> = question.rows("approvals", Some(LISTED)).await?;
+async fn list(api: &ApiClient, all: bool, as_json: bool) -> Result<(), CommandError> {
+    let question = api.get(&["approvals"]).with_query("state", if all { "all" } else { "waiting" });
+    let response: Vec<Json> = question.fetch_rows("approvals", Some(MAX_LISTED)).await?;
     if as_json {
-        output::json(&told);
+        output::print_json(&response);
         return Ok(());
     }
-    let approvals = told.iter().map(read::<Approval>).collect::<Result<Vec<_>, _>>()?;
+    let approvals = response.iter().map(parse_response::<Approval>).collect::<Result<Vec<_>, _>>()?;
     if approvals.is_empty() {
-        output::line("Nothing waits for approval.");
+        output::print_line("No pending approvals.");
     } else {
         let rows = approvals.iter().map(|approval| {
             vec![
@@ -58,30 +58,31 @@ async fn list(desk: &Desk, all: bool, as_json: bool) -> Result<(), Trouble> {
             ]
         });
         let header = ["approval", "state", "tool", "caller", "by", "expires (utc)", "arguments"];
-        output::table(&header, rows.collect());
+        output::print_table(&header, rows.collect());
     }
     Ok(())
 }
 
-fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
+fn show(response: &Json, as_json: bool) -> Result<(), CommandError> {
     if as_json {
-        output::json(told);
+        output::print_json(response);
         return Ok(());
     }
-    let approval: Approval = read(told)?;
-    let line = |name: &str, value: &str| output::line(format!("{name:<10} {}", output::printable(value)));
+    let approval: Approval = parse_response(response)?;
+    let line =
+        |name: &str, value: &str| output::print_line(format!("{name:<10} {}", output::sanitize(value)));
     line("approval", approval.id.as_str());
     line("state", approval.state());
     line("tool", &approval.tool);
     line("caller", approval.caller.as_str());
     line("task", approval.task.as_str());
     line("by", &if approval.by.is_empty() { "the caller".to_owned() } else { approval.by.join(" and ") });
-    line("because of", &approval.policies.join(", "));
-    line("asked", &approval.asked_at.to_string());
+    line("policies", &approval.policies.join(", "));
+    line("requested", &approval.asked_at.to_string());
     line("expires", &approval.expires_at.to_string());
     if let Some(decided) = &approval.decided {
         line("decided", &format!("by {} at {}", decided.by, decided.at));
-        line("reason", decided.reason.as_deref().unwrap_or("none was given"));
+        line("reason", decided.reason.as_deref().unwrap_or("none"));
     }
     line("arguments", approval.args.get());
     Ok(())
@@ -89,26 +90,26 @@ fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
 
 /// Decides, and sees to it that it has its effect: a server that works on the task carries it out, and if there is none it is
 /// done here.
-async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), Trouble> {
+async fn decide(api: &ApiClient, decision: DecideOptions, approved: bool) -> Result<(), CommandError> {
     let verb = if approved { "approve" } else { "deny" };
-    let question = desk.post(&["approvals", &decision.approval, verb]);
-    let told: Json = question.saying(&DecisionReason { reason: decision.reason }).read().await?;
-    let (approval, as_json) = (read::<Approval>(&told)?, decision.listing.json);
+    let question = api.post(&["approvals", &decision.approval, verb]);
+    let response: Json = question.with_json(&DecisionReason { reason: decision.reason }).read().await?;
+    let (approval, as_json) = (parse_response::<Approval>(&response)?, decision.listing.json);
     if as_json {
-        output::json(&told);
+        output::print_json(&response);
     } else {
         let (tool, task, state) = (&approval.tool, &approval.task, approval.state());
-        output::line(format!("{tool} is {state}; its task is {task}"));
+        output::print_line(format!("{tool} is {state}; its task is {task}"));
     }
-    let Some(program) = desk.program() else { return Ok(()) };
-    if is_seen(program, &approval).await? {
+    let Some(program) = api.local_app() else { return Ok(()) };
+    if is_decision_applied(program, &approval).await? {
         return Ok(());
     }
     match program.engine.approvals().resume_here(&approval).await? {
         None => Ok(()),
         Some(running) => match running.finish().await {
             Ok(task) if !as_json => {
-                call::print(&task);
+                call::print_result(&task);
                 Ok(())
             }
             // A denial ends the task as it should.
@@ -119,14 +120,14 @@ async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), T
     }
 }
 
-/// Whether somebody else carries it out.
-async fn is_seen(program: &Program, approval: &Approval) -> Result<bool, Failure> {
-    let until = Instant::now() + NOTICES;
+/// True if another process applied the decision.
+async fn is_decision_applied(program: &App, approval: &Approval) -> Result<bool, Failure> {
+    let until = Instant::now() + DECISION_TIMEOUT;
     while Instant::now() < until {
         if program.engine.approvals().is_settled(approval).await? {
             return Ok(true);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(false)
 }

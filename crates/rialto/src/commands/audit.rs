@@ -1,4 +1,4 @@
-//! `rialto audit …`: what was done, by whom, and whether the record of it is whole.
+//! `rialto audit …`: search and verification of the audit log.
 
 mod follow;
 
@@ -9,87 +9,93 @@ use rialto_model::{
 };
 
 use crate::{
-    cli::{Audit, AuditCommand, AuditSearch, OutcomeName},
-    desk::{Desk, read},
-    output::{self, Spinner, Trouble},
+    api_client::{ApiClient, parse_response},
+    cli::{AuditCommand, AuditOptions, AuditSearchOptions, CallOutcomeName},
+    output::{self, CommandError, ProgressSpinner},
 };
 
-pub(crate) async fn run(desk: &Desk, audit: Audit) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, audit: AuditOptions) -> Result<(), CommandError> {
     match audit.command {
-        Some(AuditCommand::Verify(listing)) => verify(desk, listing.json).await,
-        None if audit.search.follow => follow::follow(desk, &audit.search).await,
-        None => search(desk, &audit.search).await,
+        Some(AuditCommand::Verify(listing)) => verify(api, listing.json).await,
+        None if audit.search.follow => follow::follow(api, &audit.search).await,
+        None => search(api, &audit.search).await,
     }
 }
 
-async fn search(desk: &Desk, search: &AuditSearch) -> Result<(), Trouble> {
-    let question = desk.get(&["audit"]).with_given("since", search.since.as_ref());
-    let question =
-        question.with_given("until", search.until.as_ref()).with_given("agent", search.agent.as_ref());
-    let question =
-        question.with_given("caller", search.caller.as_ref()).with_given("task", search.task.as_ref());
-    let question =
-        question.with_given("outcome", search.outcome.map(name)).with_given("cursor", search.before);
-    let question = question.with_given("admin", search.admin.then_some(true));
-    let records: Vec<Json> = question.rows("records", Some(search.limit)).await?;
+async fn search(api: &ApiClient, search: &AuditSearchOptions) -> Result<(), CommandError> {
+    let question = api.get(&["audit"]).with_optional_query("since", search.since.as_ref());
+    let question = question
+        .with_optional_query("until", search.until.as_ref())
+        .with_optional_query("agent", search.agent.as_ref());
+    let question = question
+        .with_optional_query("caller", search.caller.as_ref())
+        .with_optional_query("task", search.task.as_ref());
+    let question = question
+        .with_optional_query("outcome", search.outcome.map(outcome_word))
+        .with_optional_query("cursor", search.before);
+    let question = question.with_optional_query("admin", search.admin.then_some(true));
+    let records: Vec<Json> = question.fetch_rows("records", Some(search.limit)).await?;
     if search.listing.json {
-        output::json(&records);
+        output::print_json(&records);
     } else if records.is_empty() {
-        output::line("No records.");
+        output::print_line("No records.");
     } else {
-        let records = records.iter().map(read::<AuditRecord>).collect::<Result<Vec<_>, _>>()?;
+        let records = records.iter().map(parse_response::<AuditRecord>).collect::<Result<Vec<_>, _>>()?;
         if search.admin {
-            let rows = records.iter().map(|told| admin_row(told.record, &told.event)).collect();
-            output::table(&["record", "time (utc)", "operation", "object", "caller", "outcome"], rows);
+            let rows = records.iter().map(|response| admin_row(response.record, &response.event)).collect();
+            output::print_table(&["record", "time (utc)", "operation", "object", "caller", "outcome"], rows);
         } else {
-            let rows = records.iter().map(|told| row(told.record, &told.event)).collect();
-            output::table(&["record", "time (utc)", "phase", "skill", "caller", "outcome", "task"], rows);
+            let rows = records.iter().map(|response| audit_row(response.record, &response.event)).collect();
+            output::print_table(
+                &["record", "time (utc)", "phase", "skill", "caller", "outcome", "task"],
+                rows,
+            );
         }
     }
     Ok(())
 }
 
-async fn verify(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
-    let spinner = Spinner::new("reading the audit trail");
-    let told: Json = desk.get(&["audit", "verify"]).patiently().read().await?;
+async fn verify(api: &ApiClient, as_json: bool) -> Result<(), CommandError> {
+    let spinner = ProgressSpinner::new("reading the audit trail");
+    let response: Json = api.get(&["audit", "verify"]).with_long_timeout().read().await?;
     drop(spinner);
     if as_json {
-        output::json(&told);
+        output::print_json(&response);
     }
-    let AuditVerification { sound, records, last, seal, record, why } = read(&told)?;
+    let AuditVerification { sound, records, last, seal, record, why } = parse_response(&response)?;
     if !sound {
         let (why, record) = (why.unwrap_or_default(), record.unwrap_or_default());
         let message =
             format!("the audit trail is not as it was written: {why}; compare record {record} with a backup");
-        return Err(Trouble::other(message));
+        return Err(CommandError::failed(message));
     }
     if !as_json {
         let (records, last) = (records.unwrap_or_default(), last.unwrap_or_default());
         let seal = seal.unwrap_or_default();
-        output::line(format!("{records} records, all as they were written"));
-        output::note(format!(
-            "The seal of record {last} is {seal}; a copy of it, kept elsewhere, shows later that this trail is still the same."
+        output::print_line(format!("{records} records, all unchanged"));
+        output::print_note(format!(
+            "The seal of record {last} is {seal}; a copy of it, stored elsewhere, proves later that this log is unchanged."
         ));
     }
     Ok(())
 }
 
-const fn name(outcome: OutcomeName) -> &'static str {
+const fn outcome_word(outcome: CallOutcomeName) -> &'static str {
     match outcome {
-        OutcomeName::Completed => "completed",
-        OutcomeName::Failed => "failed",
-        OutcomeName::Denied => "denied",
+        CallOutcomeName::Completed => "completed",
+        CallOutcomeName::Failed => "failed",
+        CallOutcomeName::Denied => "denied",
     }
 }
 
-fn row(record: u64, event: &VerbEvent) -> Vec<String> {
+fn audit_row(record: u64, event: &VerbEvent) -> Vec<String> {
     vec![
         record.to_string(),
         event.emitted_at.strftime("%F %T").to_string(),
         event.phase.as_str().to_owned(),
         event.verb.verb.clone(),
         event.verb.caller.to_string(),
-        outcome(event),
+        outcome_text(event),
         event.verb.task_id.to_string(),
     ]
 }
@@ -98,11 +104,11 @@ fn row(record: u64, event: &VerbEvent) -> Vec<String> {
 fn admin_row(record: u64, event: &VerbEvent) -> Vec<String> {
     let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
     let [number, at, _, verb, caller, outcome, _] =
-        <[String; 7]>::try_from(row(record, event)).unwrap_or_default();
+        <[String; 7]>::try_from(audit_row(record, event)).unwrap_or_default();
     vec![number, at, verb, object, caller, outcome]
 }
 
-fn outcome(event: &VerbEvent) -> String {
+fn outcome_text(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
         _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => error.code.to_string(),

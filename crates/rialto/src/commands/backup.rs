@@ -19,14 +19,14 @@ use rialto_store::{
 use serde_json::json;
 
 use crate::{
-    cli::{BackupOptions, Common, Maintenance, RestoreOptions},
+    api_client::ApiClient,
+    app::{parse_card, store_error},
+    cli::{BackupOptions, GlobalOptions, MaintenanceCommand, RestoreOptions},
     commands::{doctor, nodes},
     config::Config,
-    desk::Desk,
     environment::Environment,
-    output::{self, Spinner, Trouble},
+    output::{self, CommandError, ProgressSpinner},
     private_files,
-    program::{parse_card, store_error},
     vault::key_file,
 };
 
@@ -52,24 +52,26 @@ const MAX_DEPTH: usize = 4;
 const MAX_FILES: usize = 10_000;
 
 pub(crate) async fn run(
-    common: &Common,
+    common: &GlobalOptions,
     environment: &Environment,
-    command: Maintenance,
-) -> Result<(), Trouble> {
+    command: MaintenanceCommand,
+) -> Result<(), CommandError> {
     let place = || {
         let config = Config::load(common.config.as_deref(), environment)?;
         let folder = crate::data_folder(common, &config, environment);
-        Ok::<_, Trouble>((config, folder))
+        Ok::<_, CommandError>((config, folder))
     };
     match command {
-        Maintenance::Doctor(listing) => doctor::run(common, environment, listing.json).await,
-        Maintenance::Nodes(command) => nodes::run(&Desk::open(common, environment).await?, command).await,
-        Maintenance::Backup(options) => {
+        MaintenanceCommand::Doctor(listing) => doctor::run(common, environment, listing.json).await,
+        MaintenanceCommand::Nodes(command) => {
+            nodes::run(&ApiClient::open(common, environment).await?, command).await
+        }
+        MaintenanceCommand::Backup(options) => {
             let (config, folder) = place()?;
             backup(&config, &folder, environment, &options).await
         }
-        Maintenance::Restore(options) => restore(&place()?.1, &options).await,
-        Maintenance::Check(listing) => {
+        MaintenanceCommand::Restore(options) => restore(&place()?.1, &options).await,
+        MaintenanceCommand::Check(listing) => {
             let (config, folder) = place()?;
             check(&config, &folder, listing.json).await
         }
@@ -81,13 +83,13 @@ async fn backup(
     folder: &Path,
     environment: &Environment,
     options: &BackupOptions,
-) -> Result<(), Trouble> {
+) -> Result<(), CommandError> {
     // pg_dump uses one connection for all of its work, which a pooler may not leave it.
     let direct = |url| config.store.listen_url.as_ref().unwrap_or(url);
     if let Some(url) = config.store.url.as_ref().map(direct)
         && !options.files_only
     {
-        return Err(Trouble::other(format!(
+        return Err(CommandError::failed(format!(
             "the store is in PostgreSQL, which has its own backup. Run: pg_dump --format=custom --file={file}.dump '{}'. \
              Then back up policies and keys: rialto backup {file} --files-only",
             url.without_password(),
@@ -95,18 +97,18 @@ async fn backup(
         )));
     }
     if !folder.is_dir() {
-        return Err(Trouble::other(format!(
-            "there is no data folder {}; name it with --data",
+        return Err(CommandError::failed(format!(
+            "data folder {} does not exist; set it with --data",
             folder.display()
         )));
     }
-    let spinner = Arc::new(Spinner::new("copying the database"));
+    let spinner = Arc::new(ProgressSpinner::new("copying the database"));
     let begun = SystemClock.now();
     let mut archive = ArchiveWriter::create(&options.file, begun, options.force)?;
     if !options.files_only {
         let copy = TemporaryFile(archive::sibling(&options.file, "db"));
         copy_database(config, folder, &copy.0, Arc::clone(&spinner)).await?;
-        spinner.say("writing the archive");
+        spinner.set_message("writing the archive");
         archive.add_file(DATABASE, &copy.0)?;
     }
     for (name, path) in files_beside(folder).map_err(|error| unreadable(folder, &error))? {
@@ -116,16 +118,16 @@ async fn backup(
     let has_key = key.as_ref().is_some_and(|key| key.is_file());
     if options.with_secret_key {
         let key = key.as_ref().filter(|_| has_key).ok_or_else(|| {
-            Trouble::other("there is no file with the key to stored secrets; leave --with-secret-key out")
+            CommandError::failed("there is no file with the key of stored secrets; omit --with-secret-key")
         })?;
         archive.add_file(SECRET_KEY, key)?;
     }
     let manifest = archive.finish()?;
     drop(spinner);
-    output::line(format!("{}: {}", options.file.display(), summary(&manifest)));
+    output::print_line(format!("{}: {}", options.file.display(), summary(&manifest)));
     if let Some(key) = key.filter(|_| has_key && !options.with_secret_key) {
-        output::note(format!(
-            "Stored secrets can be read only with the key in {}, which is not in the backup; keep a copy of it elsewhere.",
+        output::print_note(format!(
+            "Stored secrets can be read only with the key in {}, which is not in the backup; store a copy of it elsewhere.",
             key.display()
         ));
     }
@@ -136,58 +138,58 @@ async fn copy_database(
     config: &Config,
     folder: &Path,
     target: &Path,
-    spinner: Arc<Spinner>,
-) -> Result<(), Trouble> {
+    spinner: Arc<ProgressSpinner>,
+) -> Result<(), CommandError> {
     if !folder.join(DATABASE).is_file() {
         return Err(no_database(folder));
     }
-    let failed = |error| Trouble::other(store_error(&error).to_string());
+    let failed = |error| CommandError::failed(store_error(&error).to_string());
     let store = SqliteStore::open(folder, &config.store, parse_card).map_err(failed)?;
     let report = move |progress: CopyProgress| {
         let percent = progress.copied * 100 / progress.total.max(1);
-        spinner.say(&format!("copying the database, {percent} %"));
+        spinner.set_message(&format!("copying the database, {percent} %"));
     };
     let copied = store.copy_to(target, report).await.map_err(failed);
     store.close().await;
     copied
 }
 
-async fn restore(folder: &Path, options: &RestoreOptions) -> Result<(), Trouble> {
+async fn restore(folder: &Path, options: &RestoreOptions) -> Result<(), CommandError> {
     let is_empty = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => true,
         Err(error) => return Err(unreadable(folder, &error)),
     };
     if !is_empty {
-        return Err(Trouble::other(format!(
+        return Err(CommandError::failed(format!(
             "{} is not empty; stop its server, move the folder away, or name another with --data",
             folder.display()
         )));
     }
-    let spinner = Spinner::new("comparing the backup with its checksums");
+    let spinner = ProgressSpinner::new("comparing the backup with its checksums");
     let (file, target) = (options.file.clone(), folder.to_owned());
     let restored = tokio::task::spawn_blocking(move || unpack(&file, &target));
-    let manifest = restored.await.map_err(|error| Trouble::other(error.to_string()))??;
+    let manifest = restored.await.map_err(|error| CommandError::failed(error.to_string()))??;
     drop(spinner);
-    output::line(format!("{}: {}", folder.display(), summary(&manifest)));
+    output::print_line(format!("{}: {}", folder.display(), summary(&manifest)));
     if manifest.files.iter().any(|file| file.path == SECRET_KEY) {
-        output::note(format!(
+        output::print_note(format!(
             "The key to stored secrets is in {0}. Move it to the configuration folder, or set RIALTO_SECRET_KEY_FILE={0}",
             folder.join(SECRET_KEY).display()
         ));
     }
     if !manifest.files.iter().any(|file| file.path == DATABASE) {
-        output::note("The backup has no database; restore the dump with pg_restore.");
+        output::print_note("The backup has no database; restore the dump with pg_restore.");
     }
     Ok(())
 }
 
 /// Verifies all of an archive before the first file is written, and takes everything away again if that fails.
-fn unpack(file: &Path, folder: &Path) -> Result<Manifest, Trouble> {
+fn unpack(file: &Path, folder: &Path) -> Result<Manifest, CommandError> {
     archive::verify(file)?;
     private_files::make_folder(folder).map_err(|error| unreadable(folder, &error))?;
     let place = |name: &str| PathBuf::from(if name == DATABASE { UNFINISHED_DATABASE } else { name });
-    let unpacked = archive::extract(file, folder, place).map_err(Trouble::from).and_then(|manifest| {
+    let unpacked = archive::extract(file, folder, place).map_err(CommandError::from).and_then(|manifest| {
         if manifest.files.iter().any(|file| file.path == DATABASE) {
             fs::rename(folder.join(UNFINISHED_DATABASE), folder.join(DATABASE))
                 .map_err(|error| unreadable(folder, &error))?;
@@ -196,13 +198,13 @@ fn unpack(file: &Path, folder: &Path) -> Result<Manifest, Trouble> {
         Ok(manifest)
     });
     if unpacked.is_err() {
-        empty(folder);
+        clear_folder(folder);
     }
     unpacked
 }
 
 /// Removes all that was written to a folder that was empty before.
-fn empty(folder: &Path) {
+fn clear_folder(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let path = entry.path();
@@ -213,28 +215,29 @@ fn empty(folder: &Path) {
     }
 }
 
-async fn check(config: &Config, folder: &Path, as_json: bool) -> Result<(), Trouble> {
-    let failed = |error| Trouble::other(store_error(&error).to_string());
-    let spinner = Arc::new(Spinner::new("checking"));
+async fn check(config: &Config, folder: &Path, as_json: bool) -> Result<(), CommandError> {
+    let failed = |error| CommandError::failed(store_error(&error).to_string());
+    let spinner = Arc::new(ProgressSpinner::new("checking"));
     let report = if let Some(url) = &config.store.url {
         let store = PostgresStore::open(url, &config.store, parse_card).await.map_err(failed)?;
-        store.check(&|at| spinner.say(at)).await.map_err(failed)?
+        store.check(&|at| spinner.set_message(at)).await.map_err(failed)?
     } else {
         let (folder, shown) = (folder.to_owned(), Arc::clone(&spinner));
-        let checking =
-            tokio::task::spawn_blocking(move || check_folder(&folder, parse_card, &|at| shown.say(at)));
-        checking.await.map_err(|error| Trouble::other(error.to_string()))?.map_err(failed)?
+        let checking = tokio::task::spawn_blocking(move || {
+            check_folder(&folder, parse_card, &|at| shown.set_message(at))
+        });
+        checking.await.map_err(|error| CommandError::failed(error.to_string()))?.map_err(failed)?
     };
     drop(spinner);
-    show(&report, as_json)
+    print_report(&report, as_json)
 }
 
-fn show(report: &CheckReport, as_json: bool) -> Result<(), Trouble> {
+fn print_report(report: &CheckReport, as_json: bool) -> Result<(), CommandError> {
     if as_json {
         let findings = report.findings().iter();
         let findings: Vec<_> =
             findings.map(|finding| json!({ "check": finding.check, "message": finding.message })).collect();
-        output::json(&json!({
+        output::print_json(&json!({
             "sound": report.count() == 0,
             "tasks": report.tasks,
             "auditRecords": report.audit_records,
@@ -243,18 +246,18 @@ fn show(report: &CheckReport, as_json: bool) -> Result<(), Trouble> {
         }));
     } else {
         for finding in report.findings() {
-            output::line(format!("{:<12} {}", finding.check, output::printable(&finding.message)));
+            output::print_line(format!("{:<12} {}", finding.check, output::sanitize(&finding.message)));
         }
     }
     if report.count() > 0 {
-        return Err(Trouble::other(format!(
-            "{} problems were found; restore a backup with `rialto restore`, or keep a copy of the folder before anything is changed in it",
+        return Err(CommandError::failed(format!(
+            "{} problems were found; restore a backup with `rialto restore`, or copy the folder before you change it",
             report.count()
         )));
     }
     if !as_json {
-        output::line(format!(
-            "{} tasks and {} audit records, all as they were written",
+        output::print_line(format!(
+            "{} tasks and {} audit records, all unchanged",
             report.tasks, report.audit_records
         ));
     }
@@ -273,11 +276,11 @@ impl Drop for TemporaryFile {
     }
 }
 
-// === impl Trouble ===
+// === impl CommandError ===
 
-impl From<ArchiveError> for Trouble {
+impl From<ArchiveError> for CommandError {
     fn from(error: ArchiveError) -> Self {
-        Self::other(error.to_string())
+        Self::failed(error.to_string())
     }
 }
 
@@ -327,10 +330,13 @@ fn summary(manifest: &Manifest) -> String {
     format!("{} files, {bytes} bytes, as of {}", manifest.files.len(), manifest.created_at)
 }
 
-fn no_database(folder: &Path) -> Trouble {
-    Trouble::other(format!("there is no database in {}; name the data folder with --data", folder.display()))
+fn no_database(folder: &Path) -> CommandError {
+    CommandError::failed(format!(
+        "there is no database in {}; set the data folder with --data",
+        folder.display()
+    ))
 }
 
-fn unreadable(folder: &Path, error: &io::Error) -> Trouble {
-    Trouble::other(format!("{} cannot be read or written: {error}", folder.display()))
+fn unreadable(folder: &Path, error: &io::Error) -> CommandError {
+    CommandError::failed(format!("{} cannot be read or written: {error}", folder.display()))
 }

@@ -1,6 +1,6 @@
 //! `rialto call NAME [JSON]`: one call, with its progress, and its result on stdout.
 
-mod there;
+mod remote;
 
 use std::time::Duration;
 
@@ -22,40 +22,41 @@ use rialto_model::{
 };
 
 use crate::{
-    cli::Call,
-    desk::{Desk, Here, read},
-    output::{self, Spinner, Trouble},
-    program::Program,
+    api_client::{ApiClient, LocalApi, parse_response},
+    app::App,
+    cli::CallOptions,
+    output::{self, CommandError, ProgressSpinner},
 };
 
 /// Prints the result of a task for people: text as it is, data as JSON.
 pub(crate) fn print_detail(task: &TaskDetail) {
-    show(&task.task_id, task.state, &task.artifacts, task.message.as_ref());
+    print_task(&task.task_id, task.state, &task.artifacts, task.message.as_ref());
 }
 
-pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, call: CallOptions) -> Result<(), CommandError> {
     let said = match call.input.as_deref() {
         Some("-") => Some(
-            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?,
+            std::io::read_to_string(std::io::stdin())
+                .map_err(|error| CommandError::usage(error.to_string()))?,
         ),
         other => other.map(str::to_owned),
     };
     let as_json = call.listing.json;
-    match desk {
-        Desk::Here(here) => {
-            let task = make(here, call, said).await?;
+    match api {
+        ApiClient::Local(local) => {
+            let task = call_locally(local, call, said).await?;
             if as_json {
-                output::json(&TaskDetail::from(task));
+                output::print_json(&TaskDetail::from(task));
             } else {
-                print(&task);
+                print_result(&task);
             }
         }
-        Desk::There(there) => {
-            let told = there::run(desk, there, &call, said).await?;
+        ApiClient::Remote(remote) => {
+            let response = remote::run(api, remote, &call, said).await?;
             if as_json {
-                output::json(&told);
+                output::print_json(&response);
             } else {
-                print_detail(&read(&told)?);
+                print_detail(&parse_response(&response)?);
             }
         }
     }
@@ -63,28 +64,32 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
 }
 
 /// Makes a call from this process.
-async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Trouble> {
-    let (program, caller) = (&here.program, here.program.local_caller());
-    for outcome in load(program, &call.agents).await {
+async fn call_locally(
+    local: &LocalApi,
+    call: CallOptions,
+    said: Option<String>,
+) -> Result<Task, CommandError> {
+    let (program, caller) = (&local.program, local.program.local_caller());
+    for outcome in load_agents(program, &call.agents).await {
         outcome?;
     }
     if program.engine.calls().resolve(&caller, &call.name).is_none() {
-        program.tools.ask(program.engine.registry()).await;
+        program.tools.refresh_unlisted(program.engine.registry()).await;
     }
     let said = said.map_or(CallInput::Empty, CallInput::Text);
-    let (target, parts) = calls::resolve_call(&here.console, &caller, &call.name, said)?;
+    let (target, parts) = calls::resolve_call(&local.console, &caller, &call.name, said)?;
     let request = CallRequest {
         task: call.task,
         context: call.context,
         timeout: call.timeout_ms.map(Duration::from_millis),
         ..CallRequest::message(caller, Door::Cli, target, parts)
     };
-    Ok(follow(program, request, call.listing.json).await?)
+    Ok(call_with_progress(program, request, call.listing.json).await?)
 }
 
 /// Loads agents for this process only, trusted: the user who names them means to call them. Their names do not depend on which
 /// one answers first.
-pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), Trouble>> {
+pub(crate) async fn load_agents(program: &App, urls: &[String]) -> Vec<Result<(), CommandError>> {
     let registrations = urls.iter().map(|url| Registration {
         keep: Keep::Session,
         trust: Some(Trust::Trusted),
@@ -97,10 +102,10 @@ pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), T
 }
 
 /// Names the command that takes a credential: an agent of one process has none.
-fn not_loaded(error: RegistryError) -> Trouble {
+fn not_loaded(error: RegistryError) -> CommandError {
     let needs_login =
         matches!(&error, RegistryError::Discovery(DiscoveryError::Status { status: 401 | 403, .. }));
-    let mut trouble = Trouble::from(error);
+    let mut trouble = CommandError::from(error);
     if needs_login {
         trouble.message += "; it requires authentication: register it with `rialto agents add URL --secret env:NAME` and leave --agent out";
     }
@@ -108,27 +113,35 @@ fn not_loaded(error: RegistryError) -> Trouble {
 }
 
 /// Makes a call and shows its progress on stderr.
-pub(crate) async fn follow(program: &Program, request: CallRequest, quiet: bool) -> Result<Task, Failure> {
+pub(crate) async fn call_with_progress(
+    program: &App,
+    request: CallRequest,
+    quiet: bool,
+) -> Result<Task, Failure> {
     let name = request.target.verb();
     let running = program.engine.calls().start(request).await?.into_handle()?;
-    wait(running, &format!("calling {name}"), quiet).await
+    wait_with_progress(running, &format!("calling {name}"), quiet).await
 }
 
 /// Waits for a call and shows its progress on stderr.
-pub(crate) async fn wait(mut running: CallHandle, doing: &str, quiet: bool) -> Result<Task, Failure> {
-    let spinner = Spinner::new(doing.to_owned());
+pub(crate) async fn wait_with_progress(
+    mut running: CallHandle,
+    doing: &str,
+    quiet: bool,
+) -> Result<Task, Failure> {
+    let spinner = ProgressSpinner::new(doing.to_owned());
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     loop {
         tokio::select! {
             step = running.next() => match step {
-                CallUpdate::Event(event) => tell(&spinner, &event, quiet),
+                CallUpdate::Event(event) => show_progress(&spinner, &event, quiet),
                 CallUpdate::Heartbeat => {}
                 CallUpdate::Done(task) => return Ok(*task),
                 CallUpdate::Failed(failure) => return Err(failure),
             },
             Ok(()) = &mut interrupted => {
-                spinner.say("calling it off");
+                spinner.set_message("cancelling the call");
                 running.cancel();
                 return running.finish().await;
             }
@@ -136,30 +149,30 @@ pub(crate) async fn wait(mut running: CallHandle, doing: &str, quiet: bool) -> R
     }
 }
 
-fn tell(spinner: &Spinner, event: &Event, quiet: bool) {
+fn show_progress(spinner: &ProgressSpinner, event: &Event, quiet: bool) {
     let text = match event {
         Event::Progress { message: Some(message), .. } => message.text(),
         Event::Artifact { artifact, .. } => rialto_model::message::text_of(&artifact.parts),
         _ => return,
     };
-    spinner.say(&text);
+    spinner.set_message(&text);
     if !quiet && !text.trim().is_empty() {
-        output::note(format!("· {}", output::printable(text.trim())));
+        output::print_note(format!("· {}", output::sanitize(text.trim())));
     }
 }
 
-/// Whether it is us who ask, and not the agent.
+/// True if Rialto asks for approval, not the agent.
 fn waits_for_approval(message: Option<&Message>) -> bool {
     let metadata = message.and_then(|message| message.metadata.as_ref());
     metadata.is_some_and(|metadata| metadata.get().contains("\"rialto/approval\""))
 }
 
 /// A task's result for people: text as it is, data as JSON.
-pub(crate) fn print(task: &Task) {
-    show(&task.head.id, task.head.state, &task.artifacts, task.message.as_ref());
+pub(crate) fn print_result(task: &Task) {
+    print_task(&task.head.id, task.head.state, &task.artifacts, task.message.as_ref());
 }
 
-fn show(id: &TaskId, state: TaskState, artifacts: &[Artifact], message: Option<&Message>) {
+fn print_task(id: &TaskId, state: TaskState, artifacts: &[Artifact], message: Option<&Message>) {
     for artifact in artifacts {
         print_artifact(artifact, artifacts.len() > 1);
     }
@@ -167,18 +180,18 @@ fn show(id: &TaskId, state: TaskState, artifacts: &[Artifact], message: Option<&
         print_message(message);
     }
     match state {
-        TaskState::InputRequired if waits_for_approval(message) => output::note(format!(
-            "It waits for approval: rialto approvals list, or where you may decide yourself \
+        TaskState::InputRequired if waits_for_approval(message) => output::print_note(format!(
+            "The call waits for approval: rialto approvals list, or, if you may approve it, \
              rialto call <agent> approve --task {id}"
         )),
-        TaskState::InputRequired => output::note(format!(
+        TaskState::InputRequired => output::print_note(format!(
             "The agent waits for an answer: rialto call <agent> \"<answer>\" --task {id}"
         )),
         TaskState::AuthRequired => {
-            output::note(format!("The agent waits for a login. When it is done: rialto tasks show {id}"));
+            output::print_note(format!("The agent waits for a login. After it: rialto tasks show {id}"));
         }
         state if state != TaskState::Completed => {
-            output::note(format!("The task {id} is {state}"));
+            output::print_note(format!("The task {id} is {state}"));
         }
         _ => {}
     }
@@ -186,7 +199,7 @@ fn show(id: &TaskId, state: TaskState, artifacts: &[Artifact], message: Option<&
 
 fn print_artifact(artifact: &Artifact, with_name: bool) {
     if let Some(name) = artifact.name.as_deref().filter(|_| with_name) {
-        output::line(format!("# {}", output::printable(name)));
+        output::print_line(format!("# {}", output::sanitize(name)));
     }
     artifact.parts.iter().for_each(print_part);
 }
@@ -197,10 +210,10 @@ fn print_message(message: &Message) {
 
 fn print_part(part: &Part) {
     match &part.content {
-        Content::Text(text) => output::line(text),
-        Content::Data(data) | Content::Unknown(data) => output::json(data),
-        Content::Url(url) => output::line(url),
-        Content::Raw(bytes) => output::line(format!(
+        Content::Text(text) => output::print_line(text),
+        Content::Data(data) | Content::Unknown(data) => output::print_json(data),
+        Content::Url(url) => output::print_line(url),
+        Content::Raw(bytes) => output::print_line(format!(
             "[{} {}, {} bytes in base64; --json shows them]",
             part.media_type.as_deref().unwrap_or("file"),
             part.filename.as_deref().unwrap_or("without a name"),

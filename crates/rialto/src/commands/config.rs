@@ -3,15 +3,16 @@
 use crate::{
     cli,
     config::Config,
-    output::{self, Trouble},
+    output::{self, CommandError},
 };
 
-pub(crate) fn run(config: &Config, command: &cli::Config) -> Result<(), Trouble> {
+pub(crate) fn run(config: &Config, command: &cli::ConfigCommand) -> Result<(), CommandError> {
     match command {
-        cli::Config::Schema => output::json(&Config::schema()),
-        cli::Config::Show => {
-            let text = toml::to_string_pretty(config).map_err(|error| Trouble::other(error.to_string()))?;
-            output::line(text.trim_end());
+        cli::ConfigCommand::Schema => output::print_json(&Config::schema()),
+        cli::ConfigCommand::Show => {
+            let text =
+                toml::to_string_pretty(config).map_err(|error| CommandError::failed(error.to_string()))?;
+            output::print_line(text.trim_end());
         }
     }
     Ok(())

@@ -1,39 +1,41 @@
-//! `rialto costs`: what calls cost, as far as anybody says.
+//! `rialto costs`: costs of calls, where declared.
 
 use rialto_api_types::audit::CostReport;
 use rialto_model::{cost::CostSum, json::Json};
 
 use crate::{
-    cli::{CostKey, Costs},
-    desk::{Desk, read},
-    output::{self, Trouble},
+    api_client::{ApiClient, parse_response},
+    cli::{CostGrouping, CostsOptions},
+    output::{self, CommandError},
 };
 
-pub(crate) async fn run(desk: &Desk, costs: &Costs) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, costs: &CostsOptions) -> Result<(), CommandError> {
     let by = match costs.by {
-        CostKey::Agent => "agent",
-        CostKey::Skill => "skill",
-        CostKey::Caller => "caller",
-        CostKey::Day => "day",
+        CostGrouping::Agent => "agent",
+        CostGrouping::Skill => "skill",
+        CostGrouping::Caller => "caller",
+        CostGrouping::Day => "day",
     };
-    let question = desk.get(&["costs"]).with("by", by).with_given("since", costs.since.as_ref());
     let question =
-        question.with_given("until", costs.until.as_ref()).with_given("agent", costs.agent.as_ref());
-    let told: Json = question.with_given("caller", costs.caller.as_ref()).read().await?;
+        api.get(&["costs"]).with_query("by", by).with_optional_query("since", costs.since.as_ref());
+    let question = question
+        .with_optional_query("until", costs.until.as_ref())
+        .with_optional_query("agent", costs.agent.as_ref());
+    let response: Json = question.with_optional_query("caller", costs.caller.as_ref()).read().await?;
     if costs.listing.json {
-        output::json(&told);
+        output::print_json(&response);
         return Ok(());
     }
-    let CostReport { sums, total } = read(&told)?;
+    let CostReport { sums, total } = parse_response(&response)?;
     if sums.is_empty() {
-        output::line("No calls were completed.");
+        output::print_line("No completed calls.");
     } else {
-        let rows = sums.iter().chain([&total]).map(row).collect();
-        output::table(&[by, "calls", "cents", "of unknown cost"], rows);
+        let rows = sums.iter().chain([&total]).map(cost_row).collect();
+        output::print_table(&[by, "calls", "cents", "of unknown cost"], rows);
     }
     Ok(())
 }
 
-fn row(sum: &CostSum) -> Vec<String> {
+fn cost_row(sum: &CostSum) -> Vec<String> {
     vec![sum.key.clone(), sum.calls.to_string(), sum.estimated_cents.to_string(), sum.unknown.to_string()]
 }

@@ -15,23 +15,23 @@ use rialto_model::{
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    api_client::ApiClient,
+    app::{App, BuildError, DataLocation, store_error},
+    cli::GlobalOptions,
     config::Config,
-    desk::Desk,
     environment::Environment,
-    output::{self, Spinner, Trouble},
+    output::{self, CommandError, ProgressSpinner},
     private_files::find_open,
-    program::{BuildError, Place, Program, store_error},
 };
 
 /// More tools than this drown a model.
-const MANY_TOOLS: usize = 200;
+const MANY_TOOLS_COUNT: usize = 200;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     what: String,
-    level: Level,
+    level: FindingLevel,
     finding: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
@@ -39,124 +39,139 @@ struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Level {
+enum FindingLevel {
     Ok,
     Warning,
     Error,
 }
 
-pub(crate) async fn run(common: &Common, environment: &Environment, as_json: bool) -> Result<(), Trouble> {
-    let spinner = Spinner::new("looking");
-    let elsewhere = Desk::elsewhere(common, environment)?;
+pub(crate) async fn run(
+    common: &GlobalOptions,
+    environment: &Environment,
+    as_json: bool,
+) -> Result<(), CommandError> {
+    let spinner = ProgressSpinner::new("checking");
+    let elsewhere = ApiClient::open_remote(common, environment)?;
     let findings = match &elsewhere {
-        Some(desk) => server::examine(desk).await,
+        Some(api) => server::examine(api).await,
         None => examine(common, environment).await,
     };
     drop(spinner);
     if as_json {
-        output::json(&findings);
+        output::print_json(&findings);
     } else {
         for finding in &findings {
             let mark = match finding.level {
-                Level::Ok => "ok  ",
-                Level::Warning => "warn",
-                Level::Error => "FAIL",
+                FindingLevel::Ok => "ok  ",
+                FindingLevel::Warning => "warn",
+                FindingLevel::Error => "FAIL",
             };
-            output::line(format!("{mark}  {:<14} {}", finding.what, output::printable(&finding.finding)));
+            output::print_line(format!(
+                "{mark}  {:<14} {}",
+                finding.what,
+                output::sanitize(&finding.finding)
+            ));
             if let Some(fix) = &finding.fix {
-                output::line(format!("      {:<14} -> {fix}", ""));
+                output::print_line(format!("      {:<14} -> {fix}", ""));
             }
         }
     }
-    let failing = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    let failing = findings.iter().filter(|finding| finding.level == FindingLevel::Error).count();
     if failing == 0 {
         Ok(())
     } else {
-        Err(Trouble::other(format!("{failing} of {} checks failed", findings.len())))
+        Err(CommandError::failed(format!("{failing} of {} checks failed", findings.len())))
     }
 }
 
-/// Whether others than its owner can read what is kept in the data folder. Looked at before that is opened, which closes it.
-fn private_files(folder: &Path) -> Finding {
+/// Checks that other users cannot read the data folder. Runs before the folder is opened, which restricts access.
+fn check_private_files(folder: &Path) -> DoctorFinding {
     let open = find_open(folder);
-    let Some(first) = open.first() else { return good("files", "only their owner can read them") };
+    let Some(first) = open.first() else { return ok_finding("files", "readable by their owner only") };
     let (mode, others) = (first.mode & 0o7777, open.len() - 1);
     let more = if others == 0 { String::new() } else { format!(", and {others} more") };
-    Finding {
+    DoctorFinding {
         what: "files".to_owned(),
-        level: Level::Warning,
-        finding: format!("others can read {} (mode {mode:04o}){more}", first.path.display()),
+        level: FindingLevel::Warning,
+        finding: format!("other users can read {} (mode {mode:04o}){more}", first.path.display()),
         fix: Some(format!("chmod -R go-rwx {}", folder.display())),
     }
 }
 
-async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
+async fn examine(common: &GlobalOptions, environment: &Environment) -> Vec<DoctorFinding> {
     let config = match Config::load(common.config.as_deref(), environment) {
         Ok(config) => config,
         Err(error) => {
-            return vec![bad(
+            return vec![error_finding(
                 "configuration",
                 error.to_string(),
-                "mend the file; `rialto config schema` lists every option",
+                "fix the file; `rialto config schema` lists all options",
             )];
         }
     };
-    let mut findings = vec![good("configuration", "valid")];
+    let mut findings = vec![ok_finding("configuration", "valid")];
     let folder = crate::data_folder(common, &config, environment);
-    // Looked at before the folder is opened, which closes it.
-    let files = private_files(&folder);
+    // Checked before the folder is opened, which restricts access.
+    let files = check_private_files(&folder);
     let (place, fix) = match &config.store.url {
-        Some(url) => {
-            (url.to_string(), "see that the database server runs, and that [store] url is right".to_owned())
-        }
+        Some(url) => (
+            url.to_string(),
+            "check that the database server is running and that [store] url is correct".to_owned(),
+        ),
         None => {
             let folder = folder.display();
-            let fix = format!("see that {folder} can be written to, or name another folder with --data");
+            let fix = format!("check that {folder} is writable, or select another folder with --data");
             (folder.to_string(), fix)
         }
     };
-    let program = match Program::open(config, Place::Folder(folder), None, environment).await {
+    let program = match App::open(config, DataLocation::Folder(folder), None, environment).await {
         Ok(program) => program,
         Err(error @ BuildError::Guardrails(_)) => {
-            findings.push(bad("guardrails", error.to_string(), "mend [guardrails] in the configuration"));
+            findings.push(error_finding(
+                "guardrails",
+                error.to_string(),
+                "fix [guardrails] in the configuration",
+            ));
             return findings;
         }
         Err(error) => {
-            findings.push(bad("store", error.to_string(), &fix));
+            findings.push(error_finding("store", error.to_string(), &fix));
             findings.push(files);
             return findings;
         }
     };
-    findings.push(store(&program, &place, &fix).await);
+    findings.push(check_store(&program, &place, &fix).await);
     findings.push(files);
-    findings.push(good("policies", format!("{} in force", program.engine.policies().active().ids().len())));
-    findings.push(tools(&program));
-    findings.push(tool_names(&program));
-    findings.extend(agents(&program).await);
-    findings.extend(deployed(&program).await);
-    findings.extend(webhooks(&program).await);
-    findings.push(address(&program).await);
+    findings.push(ok_finding("policies", format!("{} active", program.engine.policies().active().ids().len())));
+    findings.push(check_tool_count(&program));
+    findings.push(check_tool_names(&program));
+    findings.extend(check_agents(&program).await);
+    findings.extend(check_deployments(&program).await);
+    findings.extend(check_webhooks(&program).await);
+    findings.push(check_address(&program).await);
     findings
 }
 
-/// Whether the store can be written: a full disk may still be opened and read.
-async fn store(program: &Program, place: &str, fix: &str) -> Finding {
+/// Checks that the store can be written: with a full disk it still opens and reads.
+async fn check_store(program: &App, place: &str, fix: &str) -> DoctorFinding {
     if let Some(problem) = program.store.problem().await {
-        return bad("store", format!("opens in {place}, but {}", problem.message()), fix);
+        return error_finding("store", format!("opens in {place}, but {}", problem.message()), fix);
     }
     match program.store.touch().await {
-        Ok(_) => good("store", format!("opens in {place}")),
-        Err(error) => {
-            bad("store", format!("opens in {place}, but cannot be written: {}", store_error(&error)), fix)
-        }
+        Ok(_) => ok_finding("store", format!("opens in {place}")),
+        Err(error) => error_finding(
+            "store",
+            format!("opens in {place}, but cannot be written: {}", store_error(&error)),
+            fix,
+        ),
     }
 }
 
-/// Says which form of a tool's name MCP clients are shown.
-fn tool_names(program: &Program) -> Finding {
+/// Reports the form of tool names for MCP clients.
+fn check_tool_names(program: &App) -> DoctorFinding {
     let shown = match program.config.mcp.tool_names {
         ToolNames::Auto => {
-            "a2a_<agent>_<skill> to MCP clients; <agent>.<skill> to Claude Code, Gemini CLI, Codex and the Inspector, which take dots"
+            "a2a_<agent>_<skill> to MCP clients; <agent>.<skill> to Claude Code, Gemini CLI, Codex and the Inspector, which accept dots"
         }
         ToolNames::Canonical => {
             "<agent>.<skill> to every MCP client; the APIs of OpenAI and Anthropic refuse such names"
@@ -164,22 +179,22 @@ fn tool_names(program: &Program) -> Finding {
         ToolNames::Legacy => "a2a_<agent>_<skill> to every MCP client",
         ToolNames::Both => "each skill twice, as <agent>.<skill> and as a2a_<agent>_<skill>",
     };
-    good("tool names", shown)
+    ok_finding("tool names", shown)
 }
 
-fn tools(program: &Program) -> Finding {
+fn check_tool_count(program: &App) -> DoctorFinding {
     match program.engine.registry().directory(&program.scope).len() {
-        0 => warn("tools", "there are none", "rialto agents add URL --allow"),
-        n if n > MANY_TOOLS => warn(
+        0 => warning("tools", "there are none", "rialto agents add URL --allow"),
+        n if n > MANY_TOOLS_COUNT => warning(
             "tools",
             format!("{n} tools are listed"),
-            "a model chooses badly among so many: `[mcp] search_above = 200` or `/mcp?tools=search` lists three that find the others",
+            "models choose badly among so many tools: `[mcp] search_above = 200` or `/mcp?tools=search` lists three that find the others",
         ),
-        n => good("tools", format!("{n} tools are listed")),
+        n => ok_finding("tools", format!("{n} tools are listed")),
     }
 }
 
-async fn agents(program: &Program) -> Vec<Finding> {
+async fn check_agents(program: &App) -> Vec<DoctorFinding> {
     let registry = program.engine.registry();
     let agents = registry.agents(&program.scope);
     let probes = futures::stream::iter(agents).map(|agent| async move {
@@ -191,21 +206,21 @@ async fn agents(program: &Program) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (agent, health) in probed {
         let what = format!("agent {}", agent.slug);
-        findings.extend(credential(program, &agent, &what).await);
+        findings.extend(check_credential(program, &agent, &what).await);
         let error = agent.last_error.clone().unwrap_or_default();
         findings.push(match health {
             Ok(Health::Healthy | Health::Unknown) => {
-                good(&what, format!("healthy, {} skills", agent.card.skills.len()))
+                ok_finding(&what, format!("healthy, {} skills", agent.card.skills.len()))
             }
             Ok(Health::Degraded) => {
-                warn(&what, format!("degraded: {error}"), &format!("rialto agents show {}", agent.slug))
+                warning(&what, format!("degraded: {error}"), &format!("rialto agents show {}", agent.slug))
             }
-            Ok(Health::Unreachable) => bad(
+            Ok(Health::Unreachable) => error_finding(
                 &what,
                 format!("unreachable: {error}"),
                 &format!("start it, or rialto agents remove {}", agent.slug),
             ),
-            Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
+            Err(error) => error_finding(&what, error.to_string(), "see the line above about the store"),
         });
         let caller = program.local_caller();
         let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
@@ -214,7 +229,7 @@ async fn agents(program: &Program) -> Vec<Finding> {
         if target.agent.trust == Trust::External
             && !program.engine.policies().active().decide(&question).allowed
         {
-            findings.push(warn(
+            findings.push(warning(
                 &what,
                 "no policy lets you call it",
                 &format!("rialto policy allow {}", target.agent.slug),
@@ -224,8 +239,8 @@ async fn agents(program: &Program) -> Vec<Finding> {
     findings
 }
 
-/// Whether what is deployed can be reached, and has the secrets that it needs.
-async fn deployed(program: &Program) -> Vec<Finding> {
+/// Checks that deployed servers are reachable and have their secrets.
+async fn check_deployments(program: &App) -> Vec<DoctorFinding> {
     let registry = program.engine.registry();
     let asking = registry.deployments().list(&program.scope).into_iter().map(|row| async move {
         let health = registry.probe(&row).await;
@@ -234,56 +249,62 @@ async fn deployed(program: &Program) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (row, health) in futures::future::join_all(asking).await {
         let what = format!("{} {}", row.backing.kind(), row.slug);
-        findings.extend(settings(program, &row, &what).await);
+        findings.extend(check_settings(program, &row, &what).await);
         let error = row.last_error.clone().unwrap_or_default();
         let fix = format!("rialto tools show {}", row.slug);
         findings.push(match health {
-            Ok(Health::Unreachable) => bad(&what, format!("unavailable: {error}"), &fix),
-            Ok(Health::Degraded) => warn(&what, format!("degraded: {error}"), &fix),
-            Ok(Health::Healthy | Health::Unknown) => good(&what, format!("{} tools", row.card.skills.len())),
-            Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
+            Ok(Health::Unreachable) => error_finding(&what, format!("unavailable: {error}"), &fix),
+            Ok(Health::Degraded) => warning(&what, format!("degraded: {error}"), &fix),
+            Ok(Health::Healthy | Health::Unknown) => {
+                ok_finding(&what, format!("{} tools", row.card.skills.len()))
+            }
+            Err(error) => error_finding(&what, error.to_string(), "see the line above about the store"),
         });
     }
     program.tools.close().await;
     findings
 }
 
-/// Whether all headers and variables of something deployed can be had.
-async fn settings(program: &Program, row: &Agent, what: &str) -> Vec<Finding> {
+/// Checks the headers and variables of a deployed server.
+async fn check_settings(program: &App, row: &Agent, what: &str) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for (name, setting) in row.backing.via().map(Via::settings).into_iter().flatten() {
         for piece in setting.pieces() {
             if let Piece::From(source) = piece
                 && (program.secrets)(&source).await.is_err()
             {
-                findings.push(bad(what, format!("{name} is missing"), &fix_of(&source, &row.slug)));
+                findings.push(error_finding(
+                    what,
+                    format!("{name} is missing"),
+                    &secret_fix(&source, &row.slug),
+                ));
             }
         }
     }
     findings
 }
 
-/// Whether everything that an agent is shown can be had.
-async fn credential(program: &Program, agent: &Agent, what: &str) -> Vec<Finding> {
+/// Checks the credentials of an agent.
+async fn check_credential(program: &App, agent: &Agent, what: &str) -> Vec<DoctorFinding> {
     let Some(credential) = &agent.credential else { return Vec::new() };
     let mut findings = Vec::new();
     if let Err(why) = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card)) {
         let fix = format!("see rialto agents credential {} --help", agent.slug);
-        findings.push(bad(what, why, &fix));
+        findings.push(error_finding(what, why, &fix));
     }
     for source in credential.callers.values().chain([&credential.source]) {
         if let Err(why) = (program.secrets)(source).await {
-            findings.push(bad(what, why, &fix_of(source, &agent.slug)));
+            findings.push(error_finding(what, why, &secret_fix(source, &agent.slug)));
         }
-        if let Some(path) = crate::commands::agents::open_to_others(source) {
+        if let Some(path) = crate::commands::agents::exposed_secret_file(source) {
             let finding = format!("others on this machine can read its secret in {path}");
-            findings.push(warn(what, finding, &format!("chmod 600 {path}")));
+            findings.push(warning(what, finding, &format!("chmod 600 {path}")));
         }
     }
     findings
 }
 
-fn fix_of(source: &Source, slug: &str) -> String {
+fn secret_fix(source: &Source, slug: &str) -> String {
     match source {
         Source::Env(name) => format!("export {name}=…"),
         Source::File(path) => format!("write the secret to {path}, with mode 600"),
@@ -292,50 +313,57 @@ fn fix_of(source: &Source, slug: &str) -> String {
     }
 }
 
-async fn webhooks(program: &Program) -> Vec<Finding> {
+async fn check_webhooks(program: &App) -> Vec<DoctorFinding> {
     let looked_at = |webhook: Webhook| {
         let (what, standing) = (format!("webhook {}", webhook.id), webhook.standing);
-        let fix = format!("mend its receiver, then rialto webhooks retry {}", webhook.id);
+        let fix = format!("fix its receiver, then rialto webhooks retry {}", webhook.id);
         match (standing.disabled, standing.last_error) {
-            (Some(why), _) => bad(&what, format!("disabled: {why}"), &fix),
-            (None, Some(why)) => warn(&what, format!("failed {} times: {why}", standing.failures), &fix),
+            (Some(why), _) => error_finding(&what, format!("disabled: {why}"), &fix),
+            (None, Some(why)) => warning(&what, format!("failed {} times: {why}", standing.failures), &fix),
             (None, None) if standing.lost > 0 => {
-                good(&what, format!("{} delivered, {} lost before", standing.delivered, standing.lost))
+                ok_finding(&what, format!("{} delivered, {} lost before", standing.delivered, standing.lost))
             }
-            (None, None) => good(&what, format!("{} delivered", standing.delivered)),
+            (None, None) => ok_finding(&what, format!("{} delivered", standing.delivered)),
         }
     };
     match program.store.webhooks().await {
         Ok(webhooks) => webhooks.into_iter().map(looked_at).collect(),
-        Err(error) => vec![bad("webhooks", error.to_string(), "see the line above about the store")],
+        Err(error) => {
+            vec![error_finding("webhooks", error.to_string(), "see the line above about the store")]
+        }
     }
 }
 
-async fn address(program: &Program) -> Finding {
+async fn check_address(program: &App) -> DoctorFinding {
     let address = &program.config.server.addr;
     match rialto_edge::listener::HttpListener::open(address).await {
-        Ok(_) => good("address", format!("{address} is free for `rialto serve`")),
-        Err(_) => warn(
+        Ok(_) => ok_finding("address", format!("{address} is free for `rialto serve`")),
+        Err(_) => warning(
             "address",
             format!("{address} is in use"),
-            "a server may be running already; else choose another with --addr",
+            "a server may already be running; otherwise select another address with --addr",
         ),
     }
 }
 
-fn good(what: &str, finding: impl Into<String>) -> Finding {
-    Finding { what: what.to_owned(), level: Level::Ok, finding: finding.into(), fix: None }
+fn ok_finding(what: &str, finding: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { what: what.to_owned(), level: FindingLevel::Ok, finding: finding.into(), fix: None }
 }
 
-fn warn(what: &str, finding: impl Into<String>, fix: &str) -> Finding {
-    Finding {
+fn warning(what: &str, finding: impl Into<String>, fix: &str) -> DoctorFinding {
+    DoctorFinding {
         what: what.to_owned(),
-        level: Level::Warning,
+        level: FindingLevel::Warning,
         finding: finding.into(),
         fix: Some(fix.to_owned()),
     }
 }
 
-fn bad(what: &str, finding: impl Into<String>, fix: &str) -> Finding {
-    Finding { what: what.to_owned(), level: Level::Error, finding: finding.into(), fix: Some(fix.to_owned()) }
+fn error_finding(what: &str, finding: impl Into<String>, fix: &str) -> DoctorFinding {
+    DoctorFinding {
+        what: what.to_owned(),
+        level: FindingLevel::Error,
+        finding: finding.into(),
+        fix: Some(fix.to_owned()),
+    }
 }

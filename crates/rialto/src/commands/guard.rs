@@ -1,6 +1,6 @@
 //! `rialto guard test`: guardrails tried out on a text, here without a store or an agent, or on a server.
 //!
-//! What was found is never printed itself: whoever reads over a shoulder, or a log of a build, is not to see it.
+//! Matched text is never printed, so that it does not appear on screens or in build logs.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use rialto_guard::config::Guardrail;
 use rialto_model::{ids::OrgId, json::Json, message::Content};
 
 use crate::{
-    cli::{ActionName, Guard, GuardTest},
+    api_client::{ApiClient, parse_response},
+    cli::{GuardActionName, GuardCommand, GuardTestOptions},
     config::Config,
-    desk::{Desk, read},
-    output::{self, Trouble},
+    output::{self, CommandError},
 };
 
 /// Tries them out here, with what is configured.
-pub(crate) fn run(command: &Guard, config: &Config, org: &OrgId) -> Result<(), Trouble> {
-    let Guard::Test(options) = command;
-    let tried = asked(options)?.run(&config.guardrails, org.as_str())?;
+pub(crate) fn run(command: &GuardCommand, config: &Config, org: &OrgId) -> Result<(), CommandError> {
+    let GuardCommand::Test(options) = command;
+    let tried = guardrail_request(options)?.run(&config.guardrails, org.as_str())?;
     show(&Json::of(&GuardrailTestResult::from(tried)), options.listing.json)
 }
 
-/// Has a server try them out, with those in force there for the caller's org.
-pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Trouble> {
-    let Guard::Test(options) = command;
-    let asked = asked(options)?;
+/// Tests a text on a server, with the active guardrails of the caller's org.
+pub(crate) async fn run_there(command: &GuardCommand, api: &ApiClient) -> Result<(), CommandError> {
+    let GuardCommand::Test(options) = command;
+    let asked = guardrail_request(options)?;
     let (text, data) = match asked.part.content {
         Content::Data(data) => (None, Some(data)),
         Content::Text(text) => (Some(text), None),
@@ -42,23 +42,26 @@ pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Troubl
         action: Json::of(&asked.action).read().ok().flatten(),
         or_usual: true,
     };
-    let told: Json = desk.post(&["guardrails", "test"]).saying(&test).read().await?;
-    show(&told, options.listing.json)
+    let response: Json = api.post(&["guardrails", "test"]).with_json(&test).read().await?;
+    show(&response, options.listing.json)
 }
 
-fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
-    let told: GuardrailTestResult = read(json)?;
+fn show(json: &Json, as_json: bool) -> Result<(), CommandError> {
+    let response: GuardrailTestResult = parse_response(json)?;
     if as_json {
-        output::json(json);
+        output::print_json(json);
     } else {
-        print(&told);
+        print(&response);
     }
-    if told.verdict == GuardrailVerdict::Block {
+    if response.verdict == GuardrailVerdict::Block {
         let mut found: Vec<String> =
-            told.findings.iter().map(|it| format!("{}/{}", it.check, it.kind)).collect();
+            response.findings.iter().map(|it| format!("{}/{}", it.check, it.kind)).collect();
         found.sort_unstable();
         found.dedup();
-        return Err(Trouble { status: 3, ..Trouble::other(format!("blocked: {}", found.join(", "))) });
+        return Err(CommandError {
+            status: 3,
+            ..CommandError::failed(format!("blocked: {}", found.join(", ")))
+        });
     }
     Ok(())
 }
@@ -66,58 +69,62 @@ fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
 fn print(report: &GuardrailTestResult) {
     if let Some(places) = &report.guardrails {
         let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
-        output::line(format!("Guardrails: {applying}"));
+        output::print_line(format!("Guardrails: {applying}"));
     }
     if report.findings.is_empty() {
-        output::line("Nothing was found.");
+        output::print_line("No findings.");
     } else {
-        output::table(&["check", "kind", "bytes", "action"], report.findings.iter().map(row).collect());
-        output::line("");
-        output::line(report.redacted.trim_end());
-        output::line("");
+        output::print_table(
+            &["check", "kind", "bytes", "action"],
+            report.findings.iter().map(finding_row).collect(),
+        );
+        output::print_line("");
+        output::print_line(report.redacted.trim_end());
+        output::print_line("");
     }
-    output::line(format!("Verdict: {}", report.verdict.as_str()));
+    output::print_line(format!("Verdict: {}", report.verdict.as_str()));
     if report.not_asked > 0 {
         let unasked = report.not_asked;
-        output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
+        output::print_note(format!("{unasked} model server(s) were not called: this test runs locally"));
     }
 }
 
-fn row(finding: &GuardrailFinding) -> Vec<String> {
+fn finding_row(finding: &GuardrailFinding) -> Vec<String> {
     let place =
         finding.at.as_ref().map_or_else(|| "all".to_owned(), |at| format!("{}..{}", at.start, at.end));
     vec![finding.check.clone(), finding.kind.clone(), place, finding.action.as_str().to_owned()]
 }
 
-/// What is to be looked through, and what for.
-fn asked(options: &GuardTest) -> Result<GuardrailTestRequest, Trouble> {
+/// Request from the options.
+fn guardrail_request(options: &GuardTestOptions) -> Result<GuardrailTestRequest, CommandError> {
     Ok(GuardrailTestRequest {
         checks: options.checks.clone(),
-        guardrail: options.guardrail.as_deref().map(guardrail_in).transpose()?,
-        action: options.action.map(ActionName::action),
+        guardrail: options.guardrail.as_deref().map(read_guardrail).transpose()?,
+        action: options.action.map(GuardActionName::action),
         skill: options.skill.clone(),
         target: options.target.target(),
         or_usual: true,
-        ..GuardrailTestRequest::from_text(text(options.text.as_deref())?)
+        ..GuardrailTestRequest::from_text(read_text(options.text.as_deref())?)
     })
 }
 
-fn guardrail_in(file: &Path) -> Result<Guardrail, Trouble> {
+fn read_guardrail(file: &Path) -> Result<Guardrail, CommandError> {
     let place = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| Trouble::usage(format!("{place}: {error}")))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| CommandError::usage(format!("{place}: {error}")))?;
     let is_json = text.trim_start().starts_with('{');
     let read = if is_json {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     } else {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
-    read.map_err(|why| Trouble::usage(format!("{place}: {why}")))
+    read.map_err(|why| CommandError::usage(format!("{place}: {why}")))
 }
 
-fn text(given: Option<&str>) -> Result<String, Trouble> {
+fn read_text(given: Option<&str>) -> Result<String, CommandError> {
     match given {
         None | Some("-") => {
-            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))
+            std::io::read_to_string(std::io::stdin()).map_err(|error| CommandError::usage(error.to_string()))
         }
         Some(text) => Ok(text.to_owned()),
     }

@@ -12,76 +12,77 @@ use rialto_model::ids::fresh;
 use serde_json::json;
 
 use crate::{
-    cli::{Common, Keys},
+    cli::{GlobalOptions, KeysCommand},
     config::Config,
     data_folder,
     environment::Environment,
-    output::{self, Trouble},
+    output::{self, CommandError},
     private_files,
 };
 
 /// Its name in the data folder.
-const FILE: &str = "card-key.pem";
+const KEY_FILE_NAME: &str = "card-key.pem";
 
-/// How long a line of a PEM file is.
-const LINE: usize = 64;
+/// Length of a PEM line, in characters.
+const PEM_LINE_CHARS: usize = 64;
 
 pub(crate) fn run(
     config: &Config,
-    common: &Common,
+    common: &GlobalOptions,
     environment: &Environment,
-    command: Keys,
-) -> Result<(), Trouble> {
-    let usual = || data_folder(common, config, environment).join(FILE);
+    command: KeysCommand,
+) -> Result<(), CommandError> {
+    let usual = || data_folder(common, config, environment).join(KEY_FILE_NAME);
     match command {
-        Keys::Create { out } => create(&out.unwrap_or_else(usual)),
-        Keys::Show { file } => {
+        KeysCommand::Create { out } => create(&out.unwrap_or_else(usual)),
+        KeysCommand::Show { file } => {
             let file = file.or_else(|| config.a2a.signing_key.clone()).unwrap_or_else(usual);
-            let jwk = signer(&file).map_err(Trouble::usage)?.public_jwk();
-            let jwk = jwk.map_err(|error| Trouble::other(format!("{}: {error}", file.display())))?;
-            output::json(&json!({ "keys": [jwk.value()] }));
+            let jwk = read_signer(&file).map_err(CommandError::usage)?.public_jwk();
+            let jwk = jwk.map_err(|error| CommandError::failed(format!("{}: {error}", file.display())))?;
+            output::print_json(&json!({ "keys": [jwk.value()] }));
             Ok(())
         }
     }
 }
 
 /// The key in a file, under the name that it was given when it was made: the file's, without what follows the dot.
-pub(crate) fn signer(file: &Path) -> Result<Signer, String> {
-    let told = |why: String| format!("the key for agent cards in {} cannot be used: {why}", file.display());
+pub(crate) fn read_signer(file: &Path) -> Result<Signer, String> {
+    let error = |why: String| format!("the key for agent cards in {} cannot be used: {why}", file.display());
     let pem = fs::read_to_string(file)
-        .map_err(|error| told(format!("{error}; make one with `rialto keys create`")))?;
+        .map_err(|cause| error(format!("{cause}; create one with `rialto keys create`")))?;
     let name = pem.lines().find_map(|line| line.strip_prefix("# kid: ")).map(str::trim);
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let kid = name.map_or(stem, str::to_owned);
-    Signer::from_pem(kid, pem.as_bytes()).map_err(|error| told(error.to_string()))
+    Signer::from_pem(kid, pem.as_bytes()).map_err(|cause| error(cause.to_string()))
 }
 
-fn create(file: &Path) -> Result<(), Trouble> {
-    let failed = |why: String| Trouble::other(format!("{}: {why}", file.display()));
+fn create(file: &Path) -> Result<(), CommandError> {
+    let failed = |why: String| CommandError::failed(format!("{}: {why}", file.display()));
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-        .map_err(|_| Trouble::other("the system gave no key; try again".to_owned()))?;
+        .map_err(|_| CommandError::failed("the system gave no key; try again".to_owned()))?;
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
     }
     let mut out = private_files::create_file(file).map_err(|error| {
         failed(format!("{error}; nothing is overwritten, choose another file with --out"))
     })?;
-    out.write_all(pem(&fresh(), key.as_ref()).as_bytes()).map_err(|error| failed(error.to_string()))?;
-    output::line(format!(
-        "A key was made in {}. To sign cards with it, put into rialto.toml:",
+    out.write_all(encode_pem(&fresh(), key.as_ref()).as_bytes())
+        .map_err(|error| failed(error.to_string()))?;
+    output::print_line(format!(
+        "Created a key in {}. To sign cards with it, add to rialto.toml:",
         file.display()
     ));
-    output::line(format!("\n[a2a]\nsigning_key = {:?}", file.display().to_string()));
+    output::print_line(format!("\n[a2a]\nsigning_key = {:?}", file.display().to_string()));
     Ok(())
 }
 
-/// A private key as text. Its name stands before it, where readers of PEM files look at nothing.
-fn pem(kid: &str, der: &[u8]) -> String {
+/// Encodes a private key as PEM. Its id precedes the PEM block, where parsers ignore it.
+fn encode_pem(kid: &str, der: &[u8]) -> String {
     let mut pem = format!("# kid: card-{kid}\n-----BEGIN PRIVATE KEY-----\n");
     let text = BASE64_STANDARD.encode(der);
     let mut rest = text.as_str();
     while !rest.is_empty() {
-        let (line, next) = rest.split_at(rest.len().min(LINE));
+        let (line, next) = rest.split_at(rest.len().min(PEM_LINE_CHARS));
         pem.push_str(line);
         pem.push('\n');
         rest = next;
@@ -102,7 +103,7 @@ mod tests {
         let file = folder.path().join("keys/card.pem");
         create(&file).unwrap();
         assert!(create(&file).is_err(), "a key is never overwritten");
-        let signer = signer(&file).unwrap();
+        let signer = read_signer(&file).unwrap();
         let card = r#"{"name":"Rialto","description":"","version":"1","skills":[]}"#;
         let signed = sign(card, &signer).unwrap();
         let mut public = Public::new();

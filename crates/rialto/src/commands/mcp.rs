@@ -9,44 +9,47 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
-    cli::Mcp,
+    app::App,
+    cli::McpStdioOptions,
     commands::{call, serve},
-    output::Trouble,
-    program::Program,
+    output::CommandError,
 };
 
 /// The largest card file.
-const LARGEST_CARD: u64 = 1024 * 1024;
+const MAX_CARD_BYTES: u64 = 1024 * 1024;
 
-pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
-    let mut config = program.config.mcp_door();
-    // Whoever talks to us on stdin sits at this machine.
+pub(crate) async fn run(program: App, mcp: McpStdioOptions) -> Result<(), CommandError> {
+    let mut config = program.config.mcp_config();
+    // A client on stdin is a local user.
     config.invoking.read_card = Some(Arc::new(read_card));
     if let Some(mode) = &mcp.names {
         config.tool_names = ToolNames::parse(mode).ok_or_else(|| {
-            Trouble::usage(format!(
+            CommandError::usage(format!(
                 "\"{mode}\" is not a way to name tools; use auto, canonical, legacy or both"
             ))
         })?;
     }
     if let Some(list) = &mcp.tools {
-        config.tools = ToolList::parse(list)
-            .ok_or_else(|| Trouble::usage(format!("\"{list}\" is no list of tools; use all or search")))?;
+        config.tools = ToolList::parse(list).ok_or_else(|| {
+            CommandError::usage(format!("\"{list}\" is no list of tools; use all or search"))
+        })?;
     }
     if let Some(schemas) = &mcp.schemas {
         config.schemas = SchemaStyle::parse(schemas).ok_or_else(|| {
-            Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
+            CommandError::usage(format!(
+                "\"{schemas}\" is no kind of schemas; use auto, portable or original"
+            ))
         })?;
     }
     if let Some(errors) = &mcp.errors {
         config.tool_errors = ToolErrors::parse(errors).ok_or_else(|| {
-            Trouble::usage(format!("\"{errors}\" is no form of failed calls; use result or protocol"))
+            CommandError::usage(format!("\"{errors}\" is no form of failed calls; use result or protocol"))
         })?;
     }
     program.log_calls();
     program.start();
-    program.follow_file(false);
-    program.keep_learning();
+    program.watch_config(false);
+    program.run_learning();
     let loaded = CancellationToken::new();
     let door = McpEndpoint::new(
         program.engine.clone(),
@@ -57,15 +60,15 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     let stop = program.stop().clone();
     let terminated = stop.clone();
     tokio::spawn(async move {
-        serve::terminated().await;
+        serve::stop_signal().await;
         terminated.cancel();
     });
     let loading = async {
-        load(&program, &mcp.agents).await;
+        load_agents(&program, &mcp.agents).await;
         loaded.cancel();
         if mcp.policy.is_none() {
-            // What policies of its own deny is not the end of somebody else's task.
-            program.keep_post();
+            // Policies of this process alone must not end tasks of others.
+            program.run_takeover();
         }
         std::future::pending().await
     };
@@ -73,15 +76,15 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
         served = door.serve_stdio(program.local_caller(), stop) => served,
         served = loading => served,
     };
-    drain(&program.engine).await;
+    drain_calls(&program.engine).await;
     program.close().await;
-    served.map_err(|error| Trouble::other(error.to_string()))
+    served.map_err(|error| CommandError::failed(error.to_string()))
 }
 
-/// Loads the agents that the command line names. One that does not answer does not keep the server from starting: the error is
+/// Loads the agents of the command line. An unreachable one does not prevent the start: the error is
 /// logged, and the client can try again with `load_agent`.
-async fn load(program: &Program, agents: &[String]) {
-    for (url, outcome) in agents.iter().zip(call::load(program, agents).await) {
+async fn load_agents(program: &App, agents: &[String]) {
+    for (url, outcome) in agents.iter().zip(call::load_agents(program, agents).await) {
         if let Err(trouble) = outcome {
             tracing::error!("agent {} was not loaded: {}", without_login(url), trouble.message);
         }
@@ -91,8 +94,8 @@ async fn load(program: &Program, agents: &[String]) {
 /// Reads a card file of this machine.
 fn read_card(path: &str) -> Result<Card, String> {
     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() || about.len() > LARGEST_CARD {
-        return Err(format!("it is no file of at most {LARGEST_CARD} bytes"));
+    if !about.is_file() || about.len() > MAX_CARD_BYTES {
+        return Err(format!("not a file of at most {MAX_CARD_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     rialto_a2a_wire::card::decode(&text).map_err(|error| error.to_string())
@@ -108,8 +111,8 @@ fn without_login(url: &str) -> String {
     url.into()
 }
 
-/// A client that hung up does not wait for its calls any more. What agents still do for it is kept: the next process asks them.
-async fn drain(engine: &Engine) {
+/// Drains calls after the client disconnected. Tasks continue at their agents; the next process asks for them.
+async fn drain_calls(engine: &Engine) {
     engine.running().drain(std::time::Duration::from_millis(200)).await;
     engine.running().detach_all().await;
 }

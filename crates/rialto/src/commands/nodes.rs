@@ -5,29 +5,29 @@ use rialto_api_types::nodes::{NodeList, NodeRow};
 use rialto_model::json::Json;
 
 use crate::{
-    cli::Nodes,
-    desk::{Desk, read},
-    output::{self, Trouble},
+    api_client::{ApiClient, parse_response},
+    cli::NodesCommand,
+    output::{self, CommandError},
 };
 
-pub(crate) async fn run(desk: &Desk, command: Nodes) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, command: NodesCommand) -> Result<(), CommandError> {
     match command {
-        Nodes::List(listing) => list(desk, listing.json).await,
-        Nodes::Drain { name, undo, listing } => drain(desk, &name, undo, listing.json).await,
+        NodesCommand::List(listing) => list(api, listing.json).await,
+        NodesCommand::Drain { name, undo, listing } => drain(api, &name, undo, listing.json).await,
     }
 }
 
-async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
-    let NodeList::<Json> { nodes } = desk.get(&["nodes"]).read().await?;
+async fn list(api: &ApiClient, as_json: bool) -> Result<(), CommandError> {
+    let NodeList::<Json> { nodes } = api.get(&["nodes"]).read().await?;
     if as_json {
-        output::json(&nodes);
+        output::print_json(&nodes);
         return Ok(());
     }
     if nodes.is_empty() {
-        output::line("No server runs on this store.");
+        output::print_line("No server is running on this store.");
         return Ok(());
     }
-    let rows = nodes.iter().map(read::<NodeRow>).collect::<Result<Vec<_>, _>>()?;
+    let rows = nodes.iter().map(parse_response::<NodeRow>).collect::<Result<Vec<_>, _>>()?;
     let moment = |at: Timestamp| at.strftime("%F %T").to_string();
     let rows = rows.into_iter().map(|row| {
         vec![
@@ -53,25 +53,25 @@ async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
         "started (utc)",
         "last renewed (utc)",
     ];
-    output::table(&header, rows.collect());
+    output::print_table(&header, rows.collect());
     Ok(())
 }
 
-async fn drain(desk: &Desk, name: &str, undo: bool, as_json: bool) -> Result<(), Trouble> {
+async fn drain(api: &ApiClient, name: &str, undo: bool, as_json: bool) -> Result<(), CommandError> {
     let path = ["nodes", name, "drain"];
-    let request = if undo { desk.delete(&path) } else { desk.post(&path) };
+    let request = if undo { api.delete(&path) } else { api.post(&path) };
     let node: Json = request.read().await?;
     if as_json {
-        output::json(&node);
+        output::print_json(&node);
         return Ok(());
     }
-    let state = read::<NodeRow>(&node)?.state.as_str();
+    let state = parse_response::<NodeRow>(&node)?.state.as_str();
     if undo {
-        output::line(format!("{name} is drained no more; it is {state}"));
+        output::print_line(format!("{name} is no longer drained; it is {state}"));
     } else {
-        output::line(format!("{name} is drained; it is {state}"));
-        output::note(format!(
-            "It answers requests until it is stopped, and it is not ready from the next second on. To undo it: rialto nodes drain {name} --undo"
+        output::print_line(format!("{name} is drained; it is {state}"));
+        output::print_note(format!(
+            "It answers requests until it is stopped, and reports not ready from the next second on. To undo: rialto nodes drain {name} --undo"
         ));
     }
     Ok(())

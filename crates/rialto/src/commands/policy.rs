@@ -1,9 +1,9 @@
 //! `rialto policy …`: what is allowed, and why.
 
-mod ask;
-mod change;
-mod mend;
-mod there;
+mod add;
+mod decision;
+mod offline_edit;
+mod remote;
 
 use std::path::PathBuf;
 
@@ -12,58 +12,62 @@ use rialto_model::ids::OrgId;
 use rialto_policy::PolicyError;
 use serde_json::json;
 
-pub(crate) use self::{mend::Mender, there::mend as mend_there};
+pub(crate) use self::{offline_edit::OfflinePolicyEditor, remote::run_remote as mend_there};
 use crate::{
-    cli::{Listing, OnShelf, Policy},
-    desk::Desk,
-    output::{self, Trouble},
-    policies::{self, Book, Policies, SaveError, Shelf},
+    api_client::ApiClient,
+    cli::{OutputOptions, PolicyCommand, PolicyLocationOptions},
+    output::{self, CommandError},
+    policies::{self, PolicyFiles, PolicyLocation, PolicySaveError, PolicyStore},
 };
 
-/// What needs the policies in force to be valid.
-pub(crate) async fn run(desk: &Desk, command: Policy) -> Result<(), Trouble> {
+/// Runs commands that need valid policies.
+pub(crate) async fn run(api: &ApiClient, command: PolicyCommand) -> Result<(), CommandError> {
     match command {
-        Policy::Test(test) => ask::test(desk, &test).await,
-        Policy::Explain(test) => ask::explain(desk, &test).await,
-        Policy::List { shelf, listing } => list(desk, shelf, listing).await,
-        Policy::Allow(allow) => change::allow(desk, &allow).await,
-        Policy::Add(add) => change::add(desk, &add).await,
-        Policy::Check { .. }
-        | Policy::Remove { .. }
-        | Policy::History { .. }
-        | Policy::Restore { .. }
-        | Policy::Fmt { .. }
-        | Policy::Schema => Err(Trouble::usage("this command is about the policies as they are kept")),
+        PolicyCommand::Test(test) => decision::test(api, &test).await,
+        PolicyCommand::Explain(test) => decision::explain(api, &test).await,
+        PolicyCommand::List { shelf, listing } => list(api, shelf, listing).await,
+        PolicyCommand::Allow(allow) => add::allow(api, &allow).await,
+        PolicyCommand::Add(add) => add::add(api, &add).await,
+        PolicyCommand::Check { .. }
+        | PolicyCommand::Remove { .. }
+        | PolicyCommand::History { .. }
+        | PolicyCommand::Restore { .. }
+        | PolicyCommand::Fmt { .. }
+        | PolicyCommand::Schema => Err(CommandError::usage("this command edits stored policies")),
     }
 }
 
 /// Checks files without opening anything else.
-pub(crate) fn check(files: &[PathBuf]) -> Result<(), Trouble> {
-    let sources: Result<Vec<_>, PolicyError> = files.iter().map(|file| policies::source(file)).collect();
-    checked(sources.and_then(|sources| rialto_policy::Policy::parse(&sources)))
+pub(crate) fn check(files: &[PathBuf]) -> Result<(), CommandError> {
+    let sources: Result<Vec<_>, PolicyError> = files.iter().map(|file| policies::read_source(file)).collect();
+    report_check(sources.and_then(|sources| rialto_policy::Policy::parse(&sources)))
 }
 
-/// Checks those in force, so that broken ones can be mended.
-pub(crate) async fn check_in_force(book: &Book) -> Result<(), Trouble> {
-    checked(book.load().await.map_err(SaveError::from)?)
+/// Checks the active policies without loading them, so that invalid ones can be fixed.
+pub(crate) async fn check_active(book: &PolicyStore) -> Result<(), CommandError> {
+    report_check(book.load().await.map_err(PolicySaveError::from)?)
 }
 
-fn checked(policy: Result<rialto_policy::Policy, PolicyError>) -> Result<(), Trouble> {
-    let policy = policy.map_err(|error| Trouble::usage(error.to_string()))?;
-    valid(&policy.ids());
+fn report_check(policy: Result<rialto_policy::Policy, PolicyError>) -> Result<(), CommandError> {
+    let policy = policy.map_err(|error| CommandError::usage(error.to_string()))?;
+    print_valid(&policy.ids());
     Ok(())
 }
 
-fn valid(names: &[String]) {
-    output::line(format!("{} policies, all valid: {}", names.len(), names.join(", ")));
+fn print_valid(names: &[String]) {
+    output::print_line(format!("{} policies, all valid: {}", names.len(), names.join(", ")));
 }
 
-async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Trouble> {
-    let PolicyList { mut policies } = desk.get(&["policies"]).with("texts", true).read().await?;
-    let is_stored = |text: &PolicyRow| text.name.starts_with(Shelf::Store.prefix());
+async fn list(
+    api: &ApiClient,
+    shelf: PolicyLocationOptions,
+    listing: OutputOptions,
+) -> Result<(), CommandError> {
+    let PolicyList { mut policies } = api.get(&["policies"]).with_query("texts", true).read().await?;
+    let is_stored = |text: &PolicyRow| text.name.starts_with(PolicyLocation::Store.prefix());
     policies.retain(|text| match shelf.shelf() {
-        Some(Shelf::Store) => is_stored(text),
-        Some(Shelf::Files) => !is_stored(text),
+        Some(PolicyLocation::Store) => is_stored(text),
+        Some(PolicyLocation::Files) => !is_stored(text),
         None => true,
     });
     policies.retain(|text| !shelf.all_orgs || text.org.is_none());
@@ -84,16 +88,16 @@ async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Troub
                 "org": text.org,
             })
         });
-        output::json(&json!({ "policies": rules.collect::<Vec<_>>(), "files": files }));
+        output::print_json(&json!({ "policies": rules.collect::<Vec<_>>(), "files": files }));
         return Ok(());
     }
     let rows = rules.iter().map(|(rule, text)| {
         let org = text.org.as_ref().map_or("all", OrgId::as_str).to_owned();
         vec![rule.name.clone(), rule.effect.as_str().to_owned(), rule.summary.clone(), org, text.name.clone()]
     });
-    output::table(&["policy", "effect", "summary", "org", "file"], rows.collect());
-    if let Some(Policies::Folder(folder)) = desk.program().map(|program| program.policies.files()) {
-        output::note(format!("files are kept in {}", folder.display()));
+    output::print_table(&["policy", "effect", "summary", "org", "file"], rows.collect());
+    if let Some(PolicyFiles::Folder(folder)) = api.local_app().map(|program| program.policies.files()) {
+        output::print_note(format!("files are in {}", folder.display()));
     }
     Ok(())
 }

@@ -16,55 +16,62 @@ use rialto_model::{
 };
 
 use crate::{
-    cli::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
-    commands::call::{print_detail, wait},
-    desk::{Desk, read},
-    output::{self, Trouble},
-    program::Program,
+    api_client::{ApiClient, parse_response},
+    app::App,
+    cli::{DispatchOptions, DispatchesOptions, RouteCommand, RoutingCommand, WorkOptions},
+    commands::call::{print_detail, wait_with_progress},
+    output::{self, CommandError},
 };
 
-/// So many choices are listed at most.
-const MOST: usize = 200;
+/// Maximum number of listed decisions.
+const MAX_LISTED: usize = 200;
 
-pub(crate) async fn run(desk: &Desk, command: Routing) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, command: RoutingCommand) -> Result<(), CommandError> {
     match command {
-        Routing::Dispatch(options) => dispatch(desk, options).await,
-        Routing::Route(RouteCommand::Explain { work, listing }) => {
-            let told: Json = desk.post(&["resolve"]).saying(&work.work()).patiently().read().await?;
+        RoutingCommand::Dispatch(options) => dispatch(api, options).await,
+        RoutingCommand::Route(RouteCommand::Explain { work, listing }) => {
+            let response: Json =
+                api.post(&["resolve"]).with_json(&work.work()).with_long_timeout().read().await?;
             if listing.json {
-                output::json(&told);
+                output::print_json(&response);
             } else {
-                explain(&read(&told)?);
+                print_decision(&parse_response(&response)?);
             }
             Ok(())
         }
-        Routing::Dispatches(options) => dispatches(desk, options).await,
+        RoutingCommand::Dispatches(options) => dispatches(api, options).await,
     }
 }
 
 /// Gives work away and waits for it: here with its progress, elsewhere for its end.
-async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
+async fn dispatch(api: &ApiClient, options: DispatchOptions) -> Result<(), CommandError> {
     let work = options.work.work();
-    let part = part(options.input.as_deref(), &work)?;
+    let part = message_part(options.input.as_deref(), &work)?;
     let as_json = options.listing.json;
-    let done = match desk.program() {
+    let done = match api.local_app() {
         Some(program) => dispatch_here(program, options, work, part).await?,
-        None => desk.post(&["dispatch"]).saying(&wanted(&options, &work, part)).patiently().read().await?,
+        None => {
+            api.post(&["dispatch"])
+                .with_json(&dispatch_request(&options, &work, part))
+                .with_long_timeout()
+                .read()
+                .await?
+        }
     };
     if as_json {
         let id = ("dispatchId".to_owned(), Json::of(&done.dispatch_id));
-        output::json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
+        output::print_json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
         return Ok(());
     }
-    print_detail(&read(&done.task)?);
+    print_detail(&parse_response(&done.task)?);
     if let (Some(agent), Some(id)) = (done.agent, done.dispatch_id) {
-        output::note(format!("Done by {agent} (rialto dispatches {id} says why)"));
+        output::print_note(format!("Done by {agent} (reasons: rialto dispatches {id})"));
     }
     Ok(())
 }
 
-/// The work as a server is told of it.
-fn wanted(options: &Dispatch, work: &Work, part: Part) -> NewDispatch {
+/// Request body for a server.
+fn dispatch_request(options: &DispatchOptions, work: &Work, part: Part) -> NewDispatch {
     let message = match part.content {
         Content::Text(text) => Some(Json::of(&text)),
         Content::Data(data) => Some(data),
@@ -82,11 +89,11 @@ fn wanted(options: &Dispatch, work: &Work, part: Part) -> NewDispatch {
 }
 
 async fn dispatch_here(
-    program: &Program,
-    options: Dispatch,
+    program: &App,
+    options: DispatchOptions,
     work: Work,
     part: Part,
-) -> Result<DispatchResult<Json>, Trouble> {
+) -> Result<DispatchResult<Json>, CommandError> {
     let request = DispatchRequest {
         context: options.context,
         timeout: options.timeout_ms.map(Duration::from_millis),
@@ -94,20 +101,19 @@ async fn dispatch_here(
     };
     let running = Box::pin(program.engine.dispatches().start(request)).await?;
     let dispatch_id = running.dispatch().cloned();
-    let task = wait(running, "dispatching", options.listing.json).await?;
+    let task = wait_with_progress(running, "dispatching", options.listing.json).await?;
     let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());
     Ok(DispatchResult { dispatch_id, agent, task: Json::of(&TaskDetail::from(task)) })
 }
 
-/// What is said to the agent: what was given, or the description.
-fn part(input: Option<&str>, work: &Work) -> Result<Part, Trouble> {
+/// Message to the agent: the input, or the description.
+fn message_part(input: Option<&str>, work: &Work) -> Result<Part, CommandError> {
     let input = match input {
-        Some("-") => {
-            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?
-        }
+        Some("-") => std::io::read_to_string(std::io::stdin())
+            .map_err(|error| CommandError::usage(error.to_string()))?,
         Some(text) => text.to_owned(),
         None if work.description.trim().is_empty() => {
-            return Err(Trouble::usage("say what is to be done: a description, or --input"));
+            return Err(CommandError::usage("describe the work: a description, or --input"));
         }
         None => return Ok(Part::text(work.description.clone())),
     };
@@ -117,58 +123,59 @@ fn part(input: Option<&str>, work: &Work) -> Result<Part, Trouble> {
     })
 }
 
-async fn dispatches(desk: &Desk, options: Dispatches) -> Result<(), Trouble> {
+async fn dispatches(api: &ApiClient, options: DispatchesOptions) -> Result<(), CommandError> {
     if let Some(id) = options.id {
-        let told: Result<Json, Failure> = desk.get(&["dispatches", &id]).read().await;
-        let told = told.map_err(|failure| match failure.kind {
+        let response: Result<Json, Failure> = api.get(&["dispatches", &id]).read().await;
+        let response = response.map_err(|failure| match failure.kind {
             Kind::NotFound => {
-                let message = format!("there is no choice \"{id}\", and none made that task");
+                let message =
+                    format!("there is no routing decision \"{id}\", and none for a task with that id");
                 Failure { message, ..failure }
             }
             _ => failure,
         })?;
         if options.listing.json {
-            output::json(&told);
+            output::print_json(&response);
         } else {
-            explain(&read(&told)?);
+            print_decision(&parse_response(&response)?);
         }
         return Ok(());
     }
-    let question = desk
+    let question = api
         .get(&["dispatches"])
-        .with_given("workType", options.work_type)
-        .with_given("cursor", options.before);
-    let limit = if options.limit == 0 { MOST } else { options.limit.min(MOST) };
-    let told: Vec<Json> = question.rows("dispatches", Some(limit)).await?;
+        .with_optional_query("workType", options.work_type)
+        .with_optional_query("cursor", options.before);
+    let limit = if options.limit == 0 { MAX_LISTED } else { options.limit.min(MAX_LISTED) };
+    let response: Vec<Json> = question.fetch_rows("dispatches", Some(limit)).await?;
     if options.listing.json {
-        output::json(&told);
-    } else if told.is_empty() {
-        output::line("Nothing was dispatched.");
+        output::print_json(&response);
+    } else if response.is_empty() {
+        output::print_line("No routing decisions.");
     } else {
-        let found = told.iter().map(read::<Decision>).collect::<Result<Vec<_>, _>>()?;
+        let found = response.iter().map(parse_response::<Decision>).collect::<Result<Vec<_>, _>>()?;
         let header = ["dispatch", "work", "caller", "agent", "outcome", "when (utc)"];
-        output::table(&header, found.iter().map(row).collect());
+        output::print_table(&header, found.iter().map(decision_row).collect());
     }
     Ok(())
 }
 
-fn row(record: &Decision) -> Vec<String> {
+fn decision_row(record: &Decision) -> Vec<String> {
     let agents: Vec<&str> = record.attempts.iter().map(|attempt| attempt.agent.as_str()).collect();
     vec![
         record.id.to_string(),
-        about(&record.work),
+        work_summary(&record.work),
         record.caller.to_string(),
         agents.join(" → "),
-        record.worker().map(outcome).unwrap_or_default(),
+        record.worker().map(attempt_outcome).unwrap_or_default(),
         record.at.strftime("%F %T").to_string(),
     ]
 }
 
-fn outcome(attempt: &Attempt) -> String {
+fn attempt_outcome(attempt: &Attempt) -> String {
     attempt.outcome.map_or("open", rialto_model::routing::PlayOutcome::as_str).to_owned()
 }
 
-fn about(work: &Work) -> String {
+fn work_summary(work: &Work) -> String {
     let required = work.required_skills.join(", ");
     let said = [work.work_type.as_str(), required.as_str(), work.description.as_str()];
     let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
@@ -180,29 +187,37 @@ fn about(work: &Work) -> String {
     text
 }
 
-/// One choice, with everybody who was weighed.
-fn explain(record: &Decision) {
-    output::line(format!("{} for {} (seed {})", about(&record.work), record.caller, record.seed));
+/// Prints a routing decision with all candidates.
+fn print_decision(record: &Decision) {
+    output::print_line(format!(
+        "{} for {} (seed {})",
+        work_summary(&record.work),
+        record.caller,
+        record.seed
+    ));
     if record.candidates.is_empty() {
-        output::line("Nobody fits; `rialto agents list` shows who is there.");
+        output::print_line("No agent matches; `rialto agents list` lists all agents.");
         return;
     }
-    let header = ["agent", "skill", "fits", "health", "tasks", "posterior", "draw", "score", "verdict"];
-    output::table(&header, record.candidates.iter().map(weighed).collect());
+    let header = ["agent", "skill", "match", "health", "tasks", "success rate", "sample", "score", "verdict"];
+    output::print_table(&header, record.candidates.iter().map(candidate_row).collect());
     if record.more > 0 {
-        output::line(format!("and {} more", record.more));
+        output::print_line(format!("and {} more", record.more));
     }
     for one in record.candidates.iter().take(5) {
-        output::line(format!("{}: {}", one.agent, output::printable(&one.reasons.join("; "))));
+        output::print_line(format!("{}: {}", one.agent, output::sanitize(&one.reasons.join("; "))));
     }
     for attempt in &record.attempts {
-        let why = attempt.why_left.as_ref().map(|why| format!(", left: {why}")).unwrap_or_default();
+        let why = attempt.why_left.as_ref().map(|why| format!(", failed over: {why}")).unwrap_or_default();
         let (agent, task) = (&attempt.agent, &attempt.task_id);
-        output::line(output::printable(&format!("given to {agent} as {task}: {}{why}", outcome(attempt))));
+        output::print_line(output::sanitize(&format!(
+            "sent to {agent} as {task}: {}{why}",
+            attempt_outcome(attempt)
+        )));
     }
 }
 
-fn weighed(one: &Candidate) -> Vec<String> {
+fn candidate_row(one: &Candidate) -> Vec<String> {
     let number = |number: Option<f64>| number.map(|number| format!("{number:.3}")).unwrap_or_default();
     let verdict = match &one.verdict {
         Verdict::Chosen => "chosen".to_owned(),
@@ -222,9 +237,9 @@ fn weighed(one: &Candidate) -> Vec<String> {
     ]
 }
 
-// === impl WorkFlags ===
+// === impl WorkOptions ===
 
-impl WorkFlags {
+impl WorkOptions {
     fn work(&self) -> Work {
         Work {
             work_type: self.work_type.clone().unwrap_or_default(),

@@ -15,72 +15,81 @@ use rialto_model::{
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Listing, Secrets},
-    desk::{Desk, read},
+    api_client::{ApiClient, parse_response},
+    app::App,
+    cli::{OutputOptions, SecretsCommand},
     environment::Environment,
-    output::{self, Trouble},
-    program::Program,
+    output::{self, CommandError},
 };
 
 /// No secret is larger.
-const LIMIT: u64 = 64 * 1024;
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-pub(crate) async fn run(desk: &Desk, command: Secrets, environment: &Environment) -> Result<(), Trouble> {
+pub(crate) async fn run(
+    api: &ApiClient,
+    command: SecretsCommand,
+    environment: &Environment,
+) -> Result<(), CommandError> {
     match command {
-        Secrets::Set { name, from_env } => set(desk, &name, from_env.as_deref(), environment).await,
-        Secrets::List(listing) => list(desk, listing).await,
-        Secrets::Remove { name } => remove(desk, &name).await,
-        Secrets::RotateKey { to_env } => match desk.program() {
+        SecretsCommand::Set { name, from_env } => set(api, &name, from_env.as_deref(), environment).await,
+        SecretsCommand::List(listing) => list(api, listing).await,
+        SecretsCommand::Remove { name } => remove(api, &name).await,
+        SecretsCommand::RotateKey { to_env } => match api.local_app() {
             Some(program) => rotate(program, to_env.as_deref(), environment).await,
-            None => Err(Trouble::usage("the key is changed at the server's machine, without --server")),
+            None => Err(CommandError::usage("the key is changed at the server's machine, without --server")),
         },
     }
 }
 
 async fn set(
-    desk: &Desk,
+    api: &ApiClient,
     name: &str,
     from_env: Option<&str>,
     environment: &Environment,
-) -> Result<(), Trouble> {
+) -> Result<(), CommandError> {
     let secret = match from_env {
-        Some(variable) => variable_of(environment, variable)?,
-        None => typed(name)?,
+        Some(variable) => secret_from_variable(environment, variable)?,
+        None => read_secret(name)?,
     };
     let text = secret.expose().trim_end_matches(['\r', '\n']);
     if text.is_empty() {
-        return Err(Trouble::usage("the secret is empty; nothing was kept"));
+        return Err(CommandError::usage("the secret is empty; nothing was stored"));
     }
-    desk.put(&["secrets", name]).saying(&SecretValue { value: text.to_owned() }).done().await?;
-    output::line(format!("kept {name}; use it with --secret store:{name}"));
+    api.put(&["secrets", name]).with_json(&SecretValue { value: text.to_owned() }).send_unit().await?;
+    output::print_line(format!("stored {name}; use it with --secret store:{name}"));
     Ok(())
 }
 
-async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
-    let SecretList::<Json> { secrets } = desk.get(&["secrets"]).read().await?;
+async fn list(api: &ApiClient, listing: OutputOptions) -> Result<(), CommandError> {
+    let SecretList::<Json> { secrets } = api.get(&["secrets"]).read().await?;
     if listing.json {
-        output::json(&secrets);
+        output::print_json(&secrets);
         return Ok(());
     }
-    let secrets = secrets.iter().map(read::<SecretSummary>).collect::<Result<Vec<_>, _>>()?;
-    let rows = secrets.into_iter().map(|told| {
-        vec![told.name, told.set_at.strftime("%F %T").to_string(), told.key, told.used_by.join(", ")]
+    let secrets = secrets.iter().map(parse_response::<SecretSummary>).collect::<Result<Vec<_>, _>>()?;
+    let rows = secrets.into_iter().map(|response| {
+        vec![
+            response.name,
+            response.set_at.strftime("%F %T").to_string(),
+            response.key,
+            response.used_by.join(", "),
+        ]
     });
-    output::table(&["secret", "set (utc)", "key", "used by"], rows.collect());
+    output::print_table(&["secret", "set (utc)", "key", "used by"], rows.collect());
     Ok(())
 }
 
-async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
-    let RemovedSecret { used_by, .. } = desk.delete(&["secrets", name]).read().await?;
-    output::line(format!("removed {name}"));
+async fn remove(api: &ApiClient, name: &str) -> Result<(), CommandError> {
+    let RemovedSecret { used_by, .. } = api.delete(&["secrets", name]).read().await?;
+    output::print_line(format!("removed {name}"));
     for agent in used_by {
-        output::note(format!("{agent} is shown it, and cannot be called until it is set again"));
+        output::print_note(format!("{agent} uses it, and cannot be called until it is set again"));
     }
     Ok(())
 }
 
-async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environment) -> Result<(), Trouble> {
-    let given = to_env.map(|variable| variable_of(environment, variable)).transpose()?;
+async fn rotate(program: &App, to_env: Option<&str>, environment: &Environment) -> Result<(), CommandError> {
+    let given = to_env.map(|variable| secret_from_variable(environment, variable)).transpose()?;
     let rotated = program.vault.rotate(given.as_ref()).await;
     let record = AdminRecord {
         by: Arc::from(program.policies.scope().by.as_str()),
@@ -90,33 +99,34 @@ async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environme
     };
     let recorded = program.engine.audit().record(record).await;
     let count = rotated?;
-    recorded.map_err(|failure| Trouble::other(failure.message))?;
-    output::line(format!("{count} secrets are sealed with a new key"));
+    recorded.map_err(|failure| CommandError::failed(failure.message))?;
+    output::print_line(format!("encrypted {count} secrets with a new key"));
     if let Some(variable) = to_env {
-        output::note(format!("From now on RIALTO_SECRET_KEY must hold what {variable} holds."));
+        output::print_note(format!("Now set RIALTO_SECRET_KEY to the value of {variable}."));
     }
     Ok(())
 }
 
-fn variable_of(environment: &Environment, variable: &str) -> Result<Secret, Trouble> {
+fn secret_from_variable(environment: &Environment, variable: &str) -> Result<Secret, CommandError> {
     environment
         .get(variable)
         .map(Secret::from)
-        .ok_or_else(|| Trouble::usage(format!("the environment variable {variable} is not set")))
+        .ok_or_else(|| CommandError::usage(format!("the environment variable {variable} is not set")))
 }
 
-/// What comes in on stdin; on a terminal it is not shown while it is typed.
-fn typed(name: &str) -> Result<Secret, Trouble> {
-    let failed = |error: std::io::Error| Trouble::other(format!("the secret could not be read: {error}"));
+/// Reads a secret from stdin; a terminal does not echo it.
+fn read_secret(name: &str) -> Result<Secret, CommandError> {
+    let failed =
+        |error: std::io::Error| CommandError::failed(format!("the secret could not be read: {error}"));
     if std::io::stdin().is_terminal() {
         let terminal = console::Term::stderr();
         terminal.write_str(&format!("secret for {name}: ")).map_err(failed)?;
         return terminal.read_secure_line().map(Secret::from).map_err(failed);
     }
     let mut text = String::new();
-    std::io::stdin().take(LIMIT + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > LIMIT {
-        return Err(Trouble::usage(format!("a secret may have {LIMIT} bytes")));
+    std::io::stdin().take(MAX_SECRET_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_SECRET_BYTES {
+        return Err(CommandError::usage(format!("a secret may have at most {MAX_SECRET_BYTES} bytes")));
     }
     Ok(Secret::from(text))
 }

@@ -1,4 +1,4 @@
-//! `rialto serve`: the HTTP door.
+//! `rialto serve`: the HTTP server.
 
 use std::{
     io::{IsTerminal, Write},
@@ -34,93 +34,98 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    app::App,
     certificates,
-    cli::Serve,
-    commands::tokens::{self, Wanted},
+    cli::ServeOptions,
+    commands::tokens::{self, TokenGrant},
+    configured_workflows::{self, http_triggers::HOOKS_PATH},
+    console_host,
     environment::Environment,
-    flows::{self, hooks::HOOKS},
-    looking::ReloadSignal,
-    office,
-    output::{self, Trouble},
-    program::Program,
+    file_poll::ReloadSignal,
+    output::{self, CommandError},
     telemetry::{
-        self, CallCounts, ConnectionCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness,
+        self, CallCounts, ConnectionCounts, FindingCounts, HEALTH_PATH, METRICS_PATH, MetricsRegistry,
+        READY_PATH, Readiness,
     },
 };
 
 /// The shortest token that the environment may give the owner, in characters.
-const SHORTEST_OWNER_TOKEN: usize = 32;
+const MIN_OWNER_TOKEN_CHARS: usize = 32;
 
-/// The file in the data folder that the first owner's token is written to where nobody sits at a terminal.
+/// File in the data folder for the first owner's token if stderr is not a terminal.
 const OWNER_TOKEN_FILE: &str = "owner-token";
 
-/// How long open streams may keep a stop waiting.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time for open streams at shutdown.
+const STREAM_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn run(program: Program, serve: Serve, environment: &Environment) -> Result<(), Trouble> {
+pub(crate) async fn run(
+    program: App,
+    serve: ServeOptions,
+    environment: &Environment,
+) -> Result<(), CommandError> {
     let address = serve.addr.clone().unwrap_or_else(|| program.config.server.addr.clone());
-    if let Some(why) = program.config.server.why_not_open().filter(|_| serve.allow_no_auth) {
-        return Err(Trouble::usage(why));
+    if let Some(why) = program.config.server.public_setting().filter(|_| serve.allow_no_auth) {
+        return Err(CommandError::usage(why));
     }
     let (door, tls) = open(&program, &address).await?;
     let door = door.with_closing_flag(Arc::clone(&program.shutdown.leaving));
     let grace = program.config.server.grace(door.address(), program.config.store.url.is_some());
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
-        return Err(Trouble::usage(format!(
-            "--allow-no-auth lets everybody in, so it works on loopback only, not on {address}; leave it out, and give callers tokens with `rialto tokens create NAME`"
+        return Err(CommandError::usage(format!(
+            "--allow-no-auth accepts all requests, so it works on loopback addresses only, not on {address}; omit it, and create tokens for callers with `rialto tokens create NAME`"
         )));
     }
     let authentication = if serve.allow_no_auth {
         Authentication::Open(program.local_caller())
     } else {
-        let bearers = Arc::new(bearers(&program, environment).await?);
-        program.follow_revocations(&bearers);
+        let bearers = Arc::new(load_tokens(&program, environment).await?);
+        program.watch_revocations(&bearers);
         Authentication::Bearer(bearers)
     };
     program.tools.configure(&program.config, &program.engine, true).await?;
-    flows::configure(&program.config, &program.engine, &program.flows, true).await?;
-    let sessions = office::sessions(&program.engine).await?;
-    let app = app(&program, authentication, sessions, &door)?;
-    let signals = Signals::listen();
+    configured_workflows::configure(&program.config, &program.engine, &program.flows, true).await?;
+    let sessions = console_host::open_sessions(&program.engine).await?;
+    let app = build_app(&program, authentication, sessions, &door)?;
+    let signals = StopSignals::listen();
     reload_on_hangup(program.reload().clone(), program.stop().clone());
     program.log_calls();
-    program.engine.lease().register().await.map_err(|failure| Trouble::other(failure.message))?;
+    program.engine.lease().register().await.map_err(|failure| CommandError::failed(failure.message))?;
     join_nodes(&program, door.address()).await?;
     program.start();
-    program.follow_file(true);
-    program.keep_post();
-    program.keep_learning();
-    program.keep_time();
-    program.deliver();
+    program.watch_config(true);
+    program.run_takeover();
+    program.run_learning();
+    program.run_schedules();
+    program.start_webhooks();
     if let Some(tls) = tls {
         tokio::spawn(certificates::watch(tls, program.stop().clone(), program.reload().clone()));
     }
-    // What goes on when nobody waits for it any more goes on there, so they stay until the very end.
-    let lanes = lanes(&program)?;
-    greet(&program, door.address(), serve.allow_no_auth);
+    // Detached calls run on these threads, so they stay until the very end.
+    let lanes = worker_threads(&program)?;
+    print_addresses(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
         () = serve_until(door, app, lanes.clone(), program.stop().clone()) => {}
-        hurried = wind_down(&program, signals, grace) => return Err(hurried),
+        hurried = shut_down(&program, signals, grace) => return Err(hurried),
     }
     program.close().await;
     Ok(())
 }
 
 /// Makes this server a node of its store.
-async fn join_nodes(program: &Program, address: SocketAddr) -> Result<(), Trouble> {
-    let name = program.config.server.node_name(address).map_err(Trouble::usage)?;
+async fn join_nodes(program: &App, address: SocketAddr) -> Result<(), CommandError> {
+    let name = program.config.server.node_name(address).map_err(CommandError::usage)?;
     tracing::info!(node.name = %name, "node {name} serves at {address}");
     let version = env!("CARGO_PKG_VERSION");
     let identity = NodeIdentity { name, address: address.to_string(), version };
-    program.keep_node(identity).await.map_err(|failure| Trouble::other(failure.message))
+    program.join_nodes(identity).await.map_err(|failure| CommandError::failed(failure.message))
 }
 
 /// The listener with its limits, and its certificates if it speaks TLS.
-async fn open(program: &Program, address: &str) -> Result<(HttpListener, Option<Arc<ServerTls>>), Trouble> {
+async fn open(program: &App, address: &str) -> Result<(HttpListener, Option<Arc<ServerTls>>), CommandError> {
     let server = &program.config.server;
-    let tls = server.tls.clone().map(ServerTls::open).transpose().map_err(Trouble::usage)?.map(Arc::new);
+    let tls = server.tls.clone().map(ServerTls::open).transpose().map_err(CommandError::usage)?.map(Arc::new);
     let limits = server.connections(raise_descriptor_limit());
-    let door = HttpListener::open(address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
+    let door = HttpListener::open(address).await.map_err(|error| CommandError::failed(with_cause(&error)))?;
     let door = door.with_limits(server.deadlines(), limits);
     Ok(match &tls {
         Some(tls) => (door.with_tls(Arc::clone(tls)), Some(Arc::clone(tls))),
@@ -148,18 +153,18 @@ fn reload_on_hangup(reload: ReloadSignal, stop: CancellationToken) {
     drop((reload, stop));
 }
 
-/// Brings the server to its end when it is told to stop. Comes back only if it is told so again: then at once.
-async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> Trouble {
+/// Shuts the server down after a signal. Returns only after a second signal, which stops it at once.
+async fn shut_down(program: &App, mut signals: StopSignals, grace: Duration) -> CommandError {
     let signal = signals.next().await;
     // From here on `/readyz` answers 503, so load balancers send requests elsewhere; those that come are still served.
     program.shutdown.leaving.store(true, Ordering::Relaxed);
     let grace = if signal == StopSignal::Terminate { grace } else { Duration::ZERO };
     tracing::info!(
-        "told to stop; requests are served for another {} s; {} calls are under way",
+        "shutting down; requests are served for another {} s; {} calls in progress",
         grace.as_secs(),
         program.engine.running().count()
     );
-    let hurried = || Trouble::other("told to stop twice: what was under way is cut off".to_owned());
+    let hurried = || CommandError::failed("second signal: calls in progress are aborted".to_owned());
     let end = async {
         tokio::time::sleep(grace).await;
         program.drain().await;
@@ -173,20 +178,20 @@ async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> 
 }
 
 /// The whole HTTP surface at this address, behind its gate.
-pub(crate) fn app(
-    program: &Program,
+pub(crate) fn build_app(
+    program: &App,
     authentication: Authentication,
     sessions: Arc<BrowserSessions>,
     door: &HttpListener,
-) -> Result<AdmissionService<Router>, Trouble> {
+) -> Result<AdmissionService<Router>, CommandError> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
-    let gate =
-        gate(program, authentication, door.address())?.with_sessions(sessions, &Console::before_sign_in());
+    let gate = build_gate(program, authentication, door.address())?
+        .with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.audit().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
-    let mut metrics = Metrics::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
-    let found = Arc::new(GuardCounts::default());
+    let mut metrics = MetricsRegistry::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
+    let found = Arc::new(FindingCounts::default());
     program.engine.audit().subscribe(found.clone());
     metrics.add(Box::new(found));
     metrics.add(Box::new(ConnectionCounts(door.connections())));
@@ -198,26 +203,28 @@ pub(crate) fn app(
     let pages = telemetry::router(metrics, readiness);
     let plain =
         call_endpoint::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
-    let mcp = mcp_door(program, console(program, needs_token)?).router(program.stop().clone());
+    let mcp = mcp_server(program, build_console(program, needs_token)?).router(program.stop().clone());
     let mut router = pages.merge(mcp).merge(plain);
-    router = router.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
+    router = router
+        .merge(configured_workflows::http_triggers::router(program))
+        .merge(build_console(program, needs_token)?.router());
     if program.config.a2a.enabled {
-        let door = a2a_door(program, needs_token)?;
-        program.push(&door);
+        let door = a2a_server(program, needs_token)?;
+        program.start_push_delivery(&door);
         router = router.merge(door.router(program.stop().clone()));
     }
     Ok(gate.wrap(router))
 }
 
-/// Who comes in, and where to.
-fn gate(
-    program: &Program,
+/// Builds authentication and admission.
+fn build_gate(
+    program: &App,
     authentication: Authentication,
     address: SocketAddr,
-) -> Result<AdmissionLayer, Trouble> {
+) -> Result<AdmissionLayer, CommandError> {
     let server = &program.config.server;
     let gate = AdmissionLayer::new(HostCheck::new(&server.hosts(), server.max_body_bytes), authentication)
-        .with_public_url(server.site().map_err(Trouble::usage)?)
+        .with_public_url(server.public_site().map_err(CommandError::usage)?)
         .with_routes(&[
             RouteRule { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
             RouteRule { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
@@ -237,57 +244,57 @@ fn gate(
             RouteRule { path: "/agent", needs: Rights::of([Right::Discover]) },
             RouteRule { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
             RouteRule { path: call_endpoint::CALL_PATH, needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: METRICS, needs: Rights::of([Right::Admin]) },
-            RouteRule { path: HOOKS, needs: Rights::of([Right::Call]) },
+            RouteRule { path: METRICS_PATH, needs: Rights::of([Right::Admin]) },
+            RouteRule { path: HOOKS_PATH, needs: Rights::of([Right::Call]) },
             // Each operation asks for what it needs.
             RouteRule { path: API, needs: Rights::ALL },
             RouteRule { path: PAGES, needs: Rights::ALL },
         ])
         .with_public_get(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
-        .with_rate_limits(program.requests())
+        .with_rate_limits(program.request_limits())
         .with_draining_flag(Arc::clone(&program.shutdown.draining));
     Ok(if server.public_metrics {
-        gate.without_checks(&[HEALTH, READY, METRICS])
+        gate.without_checks(&[HEALTH_PATH, READY_PATH, METRICS_PATH])
     } else if address.ip().is_loopback() && !server.is_published() {
-        gate.without_checks(&[HEALTH, READY]).without_token(&[METRICS])
+        gate.without_checks(&[HEALTH_PATH, READY_PATH]).without_token(&[METRICS_PATH])
     } else {
-        gate.without_checks(&[HEALTH, READY])
+        gate.without_checks(&[HEALTH_PATH, READY_PATH])
     })
 }
 
-fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
+fn build_console(program: &App, needs_token: bool) -> Result<Console, CommandError> {
     let server = &program.config.server;
     Ok(Console::new(rialto_console::ConsoleDeps {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        host: office::Clerk::of(program),
-        site: server.site().map_err(Trouble::usage)?,
+        host: console_host::ProgramConsoleHost::new(program),
+        site: server.public_site().map_err(CommandError::usage)?,
         needs_token,
         is_local: false,
-        // Whoever needs no token is at this machine.
+        // A caller without a token is a local user.
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,
         max_body_bytes: server.max_body_bytes,
-        streams: program.streams(),
+        streams: program.stream_limits(),
         stop: program.stop().clone(),
     }))
 }
 
-fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::server::A2aServer, Trouble> {
-    let site = program.config.server.site().map_err(Trouble::usage)?;
-    let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+fn a2a_server(program: &App, needs_token: bool) -> Result<rialto_a2a::server::A2aServer, CommandError> {
+    let site = program.config.server.public_site().map_err(CommandError::usage)?;
+    let mut config = program.config.a2a.server_config(needs_token).map_err(CommandError::usage)?;
     config.instance = Some(Instance::new(Arc::clone(&program.store)));
-    config.streams = program.streams();
+    config.streams = program.stream_limits();
     Ok(rialto_a2a::server::A2aServer::new(program.engine.clone(), config, site))
 }
 
-fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
+fn mcp_server(program: &App, console: Console) -> rialto_mcp::McpEndpoint {
     let server = &program.config.server;
-    let mut mcp = program.config.mcp_door();
+    let mut mcp = program.config.mcp_config();
     mcp.allowed_hosts.extend(server.hosts());
     if server.domain.is_some() {
-        // It knows whole names only, and the gate has looked at them already.
+        // It matches whole names only, and admission has checked them already.
         mcp.allowed_hosts = vec!["*".to_owned()];
     }
     let register = move |caller: Caller, agent: AgentToLoad| {
@@ -299,12 +306,12 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
         .boxed()
     };
     let control = McpEndpointOptions { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
-    rialto_mcp::McpEndpoint::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
+    rialto_mcp::McpEndpoint::new(program.engine.clone(), mcp, control).limit_streams(program.stream_limits())
 }
 
 /// The threads that connections are served on.
-pub(crate) fn lanes(program: &Program) -> Result<WorkerThreads, Trouble> {
-    let none = |error| Trouble::other(format!("no thread could be started to serve on: {error}"));
+pub(crate) fn worker_threads(program: &App) -> Result<WorkerThreads, CommandError> {
+    let none = |error| CommandError::failed(format!("no thread could be started to serve on: {error}"));
     if !program.config.server.worker_threads {
         return Ok(WorkerThreads::shared(Handle::current()));
     }
@@ -320,7 +327,7 @@ pub(crate) async fn serve_until(
     let patience = stop.clone();
     let out_of_patience = async move {
         patience.cancelled().await;
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(STREAM_CLOSE_TIMEOUT).await;
     };
     tokio::select! {
         () = door.serve(move |peer| app.with_peer(peer), lanes, stop.cancelled_owned()) => {}
@@ -328,23 +335,23 @@ pub(crate) async fn serve_until(
     }
 }
 
-/// Who may come in. The first start makes a token and shows it once, unless somebody else answers for callers.
-async fn bearers(program: &Program, environment: &Environment) -> Result<BearerAuthenticator, Trouble> {
+/// Loads tokens. The first start creates one and shows it once, unless another mechanism authenticates callers.
+async fn load_tokens(program: &App, environment: &Environment) -> Result<BearerAuthenticator, CommandError> {
     let (store, clock) = (Arc::clone(&program.store), Arc::new(SystemClock) as Arc<dyn Clock>);
     let issuers = TrustedIssuers::new(program.config.auth.clone(), &program.fetch, &clock)
-        .map_err(|error| Trouble::usage(format!("[auth] issuers: {error}")))?;
-    let given = environment.get("RIALTO_TOKEN").map(owner_token).transpose()?;
+        .map_err(|error| CommandError::usage(format!("[auth] issuers: {error}")))?;
+    let given = environment.get("RIALTO_TOKEN").map(parse_owner_token).transpose()?;
     if given.is_none() && issuers.is_empty() && store.tokens().await?.is_empty() {
-        let (row, token) = tokens::create(&*store, Wanted::owner()).await?;
+        let (row, token) = tokens::create(&*store, TokenGrant::owner()).await?;
         record_first_token(program, &row).await;
-        show_once(&row.id, &token, program.data.as_deref())?;
+        show_first_token(&row.id, &token, program.data.as_deref())?;
     }
     let book = TokenCache::open(store, given.into_iter().collect()).await?;
     Ok(BearerAuthenticator::new(book, issuers, clock))
 }
 
 /// Records that the first token was made, by the server itself.
-async fn record_first_token(program: &Program, token: &Token) {
+async fn record_first_token(program: &App, token: &Token) {
     let record = AdminRecord {
         by: Arc::from(program.policies.scope().by.as_str()),
         after: serde_json::json!(rialto_console::admin::tokens::token_row(token, SystemClock.now())),
@@ -356,36 +363,36 @@ async fn record_first_token(program: &Program, token: &Token) {
 }
 
 /// The token that the environment gives the owner.
-fn owner_token(token: &str) -> Result<Token, Trouble> {
+fn parse_owner_token(token: &str) -> Result<Token, CommandError> {
     let length = token.chars().count();
-    if length < SHORTEST_OWNER_TOKEN {
-        return Err(Trouble::usage(format!(
-            "RIALTO_TOKEN has {length} characters, which is too short for the owner of a server: use at least {SHORTEST_OWNER_TOKEN}, like `openssl rand -hex 32` makes, or unset it, and a token is made"
+    if length < MIN_OWNER_TOKEN_CHARS {
+        return Err(CommandError::usage(format!(
+            "RIALTO_TOKEN has {length} characters, which is too short for the owner of a server: use at least {MIN_OWNER_TOKEN_CHARS}, such as `openssl rand -hex 32` prints, or unset it to have a token created"
         )));
     }
     tracing::info!("the token in RIALTO_TOKEN lets its bearer in as the owner of this server");
-    Ok(Wanted::owner().token("RIALTO_TOKEN".to_owned(), token))
+    Ok(TokenGrant::owner().token("RIALTO_TOKEN".to_owned(), token))
 }
 
 /// Shows the first token to a person at a terminal. Where stderr goes to a log, the token goes into a file of its own instead.
-fn show_once(id: &str, token: &str, data: Option<&Path>) -> Result<(), Trouble> {
+fn show_first_token(id: &str, token: &str, data: Option<&Path>) -> Result<(), CommandError> {
     let file = data.filter(|_| !std::io::stderr().is_terminal()).map(|data| data.join(OWNER_TOKEN_FILE));
     let Some(file) = file else {
-        output::note(format!(
-            "A token for the owner of this server was made. It is shown this once, and only its hash is kept:\n\n    \
+        output::print_note(format!(
+            "A token for the owner of this server was created. It is shown only once, and only its hash is stored:\n\n    \
              export RIALTO_TOKEN={token}\n\n\
              Send it as `Authorization: Bearer $RIALTO_TOKEN`. To revoke it: rialto tokens revoke {id}\n\
-             For everybody else: rialto tokens create NAME"
+             For other callers: rialto tokens create NAME"
         ));
-        output::line("A token for the owner was made; it is shown on stderr, this once");
+        output::print_line("A token for the owner was created; it is printed on stderr only once");
         return Ok(());
     };
     write_secret_file(&file, &format!("{token}\n")).map_err(|error| {
-        Trouble::other(format!("the owner's token could not be written to {}: {error}", file.display()))
+        CommandError::failed(format!("the owner's token could not be written to {}: {error}", file.display()))
     })?;
-    output::line(format!("A token for the owner was made; it is in {}", file.display()));
-    output::line(format!(
-        "Read it and remove the file: only its hash is kept elsewhere. To revoke it: rialto tokens revoke {id}"
+    output::print_line(format!("A token for the owner was created; it is in {}", file.display()));
+    output::print_line(format!(
+        "Read it and remove the file: only its hash is stored elsewhere. To revoke it: rialto tokens revoke {id}"
     ));
     Ok(())
 }
@@ -402,41 +409,41 @@ fn write_secret_file(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn greet(program: &Program, address: SocketAddr, open: bool) {
+fn print_addresses(program: &App, address: SocketAddr, open: bool) {
     let skills = program.engine.registry().directory(&Scope::default()).len();
     let agents = program.engine.registry().agents(&Scope::default()).len();
     let scheme = if program.config.server.tls.is_some() { "https" } else { "http" };
-    output::line(format!(
+    output::print_line(format!(
         "Rialto serves {skills} skills of {agents} agents as MCP tools at {scheme}://{address}/mcp"
     ));
     if let Some(data) = &program.data {
-        output::line(format!("Data is kept in {}", data.display()));
+        output::print_line(format!("Data folder: {}", data.display()));
     }
-    output::line(format!("Console:      {scheme}://{address}/factory"));
+    output::print_line(format!("Console:      {scheme}://{address}/factory"));
     let header = if open { "" } else { " --header \"Authorization: Bearer $RIALTO_TOKEN\"" };
-    output::line(format!(
+    output::print_line(format!(
         "Claude Code:  claude mcp add --transport http rialto {scheme}://{address}/mcp{header}"
     ));
     if agents == 0 && skills == 0 {
-        output::line("No agents yet: rialto agents add URL --allow");
+        output::print_line("No agents yet: rialto agents add URL --allow");
     }
 }
 
-/// Waits for the signal to stop. It is heard from now on, not only once it is waited for.
-pub(crate) fn terminated() -> impl Future<Output = ()> + Send {
-    let mut signals = Signals::listen();
+/// Future of the signal to stop. Signals are received from now on, not only while it is polled.
+pub(crate) fn stop_signal() -> impl Future<Output = ()> + Send {
+    let mut signals = StopSignals::listen();
     async move {
         let _ = signals.next().await;
     }
 }
 
 /// The signals to stop: Ctrl-C, and on Unix SIGTERM.
-struct Signals {
+struct StopSignals {
     #[cfg(unix)]
     both: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
 }
 
-/// Which signal to stop came.
+/// Signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopSignal {
     /// Ctrl-C: a person waits.
@@ -445,10 +452,10 @@ enum StopSignal {
     Terminate,
 }
 
-// === impl Signals ===
+// === impl StopSignals ===
 
-impl Signals {
-    /// Hears them from now on.
+impl StopSignals {
+    /// Registers for the signals.
     fn listen() -> Self {
         #[cfg(unix)]
         {

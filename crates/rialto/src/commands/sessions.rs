@@ -5,33 +5,33 @@ use rialto_api_types::tokens::{SessionList, SessionRow};
 use rialto_model::json::Json;
 
 use crate::{
-    cli::Sessions,
-    desk::{Desk, read},
-    output::{self, Trouble},
+    api_client::{ApiClient, parse_response},
+    cli::SessionsCommand,
+    output::{self, CommandError},
 };
 
-pub(crate) async fn run(desk: &Desk, command: Sessions) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, command: SessionsCommand) -> Result<(), CommandError> {
     match command {
-        Sessions::List(listing) => list(desk, listing.json).await,
-        Sessions::End { session } => {
-            desk.delete(&["sessions", &session]).done().await?;
-            output::line(format!("The session {session} is ended."));
+        SessionsCommand::List(listing) => list(api, listing.json).await,
+        SessionsCommand::End { session } => {
+            api.delete(&["sessions", &session]).send_unit().await?;
+            output::print_line(format!("Ended the session {session}."));
             Ok(())
         }
     }
 }
 
-async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
-    let SessionList::<Json> { sessions } = desk.get(&["sessions"]).read().await?;
+async fn list(api: &ApiClient, as_json: bool) -> Result<(), CommandError> {
+    let SessionList::<Json> { sessions } = api.get(&["sessions"]).read().await?;
     if as_json {
-        output::json(&sessions);
+        output::print_json(&sessions);
         return Ok(());
     }
     if sessions.is_empty() {
-        output::line("Nobody is signed in.");
+        output::print_line("There are no console sessions.");
         return Ok(());
     }
-    let rows = sessions.iter().map(read::<SessionRow>).collect::<Result<Vec<_>, _>>()?;
+    let rows = sessions.iter().map(parse_response::<SessionRow>).collect::<Result<Vec<_>, _>>()?;
     let moment = |at: Timestamp| at.strftime("%F %T").to_string();
     let rows = rows.into_iter().map(|row| {
         let expires = row.expires_at.map(moment).unwrap_or_default();
@@ -44,6 +44,9 @@ async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
             expires,
         ]
     });
-    output::table(&["session", "caller", "org", "token", "since (utc)", "expires (utc)"], rows.collect());
+    output::print_table(
+        &["session", "caller", "org", "token", "since (utc)", "expires (utc)"],
+        rows.collect(),
+    );
     Ok(())
 }

@@ -4,45 +4,46 @@ use rialto_api_types::tasks::{TaskDetail, UndeliveredPush, UndeliveredPushes};
 use rialto_model::{json::Json, task::TaskHead};
 
 use crate::{
-    cli::Tasks,
+    api_client::{ApiClient, parse_response},
+    cli::TasksCommand,
     commands::call::print_detail,
-    desk::{Desk, read},
-    output::{self, Spinner, Trouble},
+    output::{self, CommandError, ProgressSpinner},
 };
 
-pub(crate) async fn run(desk: &Desk, command: Tasks) -> Result<(), Trouble> {
+pub(crate) async fn run(api: &ApiClient, command: TasksCommand) -> Result<(), CommandError> {
     match command {
-        Tasks::List { open, agent, limit, before, listing } => {
-            let question = desk.get(&["tasks"]).with("own", true).with("open", open);
-            let question = question.with_given("agent", agent).with_given("cursor", before);
-            list(&question.rows("tasks", Some(limit)).await?, listing.json)
+        TasksCommand::List { open, agent, limit, before, listing } => {
+            let question = api.get(&["tasks"]).with_query("own", true).with_query("open", open);
+            let question = question.with_optional_query("agent", agent).with_optional_query("cursor", before);
+            print_tasks(&question.fetch_rows("tasks", Some(limit)).await?, listing.json)
         }
-        Tasks::Undelivered { limit, listing } => {
-            let question = desk.get(&["tasks", "undelivered"]).with("limit", limit);
-            undelivered(&question.read::<UndeliveredPushes<Json>>().await?.undelivered, listing.json)
+        TasksCommand::Undelivered { limit, listing } => {
+            let question = api.get(&["tasks", "undelivered"]).with_query("limit", limit);
+            print_undelivered(&question.read::<UndeliveredPushes<Json>>().await?.undelivered, listing.json)
         }
-        Tasks::Show { task, listing } => {
-            let spinner = Spinner::new("asking the agent");
-            let told: Json = desk.get(&["tasks", &task]).with("ask", true).patiently().read().await?;
+        TasksCommand::Show { task, listing } => {
+            let spinner = ProgressSpinner::new("asking the agent");
+            let response: Json =
+                api.get(&["tasks", &task]).with_query("ask", true).with_long_timeout().read().await?;
             drop(spinner);
-            show(&told, listing.json)
+            print_task(&response, listing.json)
         }
-        Tasks::Cancel { task, listing } => {
-            let spinner = Spinner::new("telling the agent");
-            let told: Json = desk.post(&["tasks", &task, "cancel"]).patiently().read().await?;
+        TasksCommand::Cancel { task, listing } => {
+            let spinner = ProgressSpinner::new("cancelling the task at the agent");
+            let response: Json = api.post(&["tasks", &task, "cancel"]).with_long_timeout().read().await?;
             drop(spinner);
-            show(&told, listing.json)
+            print_task(&response, listing.json)
         }
     }
 }
 
-fn list(heads: &[Json], as_json: bool) -> Result<(), Trouble> {
+fn print_tasks(heads: &[Json], as_json: bool) -> Result<(), CommandError> {
     if as_json {
-        output::json(heads);
+        output::print_json(heads);
     } else if heads.is_empty() {
-        output::line("No tasks.");
+        output::print_line("No tasks.");
     } else {
-        let heads = heads.iter().map(read::<TaskHead>).collect::<Result<Vec<_>, _>>()?;
+        let heads = heads.iter().map(parse_response::<TaskHead>).collect::<Result<Vec<_>, _>>()?;
         let rows = heads.iter().map(|head| {
             vec![
                 head.id.to_string(),
@@ -52,34 +53,34 @@ fn list(heads: &[Json], as_json: bool) -> Result<(), Trouble> {
                 head.updated_at.strftime("%F %T").to_string(),
             ]
         });
-        output::table(&["task", "state", "skill", "agent", "updated (utc)"], rows.collect());
+        output::print_table(&["task", "state", "skill", "agent", "updated (utc)"], rows.collect());
     }
     Ok(())
 }
 
-/// Whom nobody could tell of a task.
-fn undelivered(told: &[Json], as_json: bool) -> Result<(), Trouble> {
+/// Prints undelivered push notifications.
+fn print_undelivered(response: &[Json], as_json: bool) -> Result<(), CommandError> {
     if as_json {
-        output::json(told);
-    } else if told.is_empty() {
-        output::line("No push notifications were given up.");
+        output::print_json(response);
+    } else if response.is_empty() {
+        output::print_line("There are no undelivered push notifications.");
     } else {
-        let rows = told.iter().map(read::<UndeliveredPush>).collect::<Result<Vec<_>, _>>()?;
+        let rows = response.iter().map(parse_response::<UndeliveredPush>).collect::<Result<Vec<_>, _>>()?;
         let rows = rows.into_iter().map(|row| vec![row.task.to_string(), row.id, row.url, row.last_error]);
-        output::table(&["task", "config", "url", "why"], rows.collect());
+        output::print_table(&["task", "config", "url", "why"], rows.collect());
     }
     Ok(())
 }
 
-fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
+fn print_task(response: &Json, as_json: bool) -> Result<(), CommandError> {
     if as_json {
-        output::json(told);
+        output::print_json(response);
         return Ok(());
     }
-    let task: TaskDetail = read(told)?;
-    output::line(format!("{} is {}", task.task_id, task.state));
+    let task: TaskDetail = parse_response(response)?;
+    output::print_line(format!("{} is {}", task.task_id, task.state));
     if let Some(failure) = &task.failure {
-        output::line(output::printable(&failure.message));
+        output::print_line(output::sanitize(&failure.message));
     }
     print_detail(&task);
     Ok(())

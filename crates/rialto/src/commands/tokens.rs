@@ -12,13 +12,13 @@ use rialto_model::{
 };
 
 use crate::{
-    cli::{CreateToken, Lifetime, Listing, RightName, RoleName, Tokens},
-    desk::{Desk, read},
-    output::{self, Trouble},
+    api_client::{ApiClient, parse_response},
+    cli::{CreateTokenOptions, OutputOptions, RoleName, TokenLifetime, TokenScopeName, TokensCommand},
+    output::{self, CommandError},
 };
 
-/// What a new token is for.
-pub(crate) struct Wanted {
+/// Parameters of a new token.
+pub(crate) struct TokenGrant {
     pub(crate) caller: CallerId,
     pub(crate) kind: CallerKind,
     pub(crate) rights: Rights,
@@ -27,23 +27,27 @@ pub(crate) struct Wanted {
 }
 
 /// Runs a command about tokens; `org` is the one that was named, if one was.
-pub(crate) async fn run(desk: &Desk, command: Tokens, org: Option<&str>) -> Result<(), Trouble> {
+pub(crate) async fn run(
+    api: &ApiClient,
+    command: TokensCommand,
+    org: Option<&str>,
+) -> Result<(), CommandError> {
     match command {
-        Tokens::Create(wanted) => make(desk, wanted).await,
-        Tokens::List(listing) => list(desk, listing, org).await,
-        Tokens::Revoke { token } => revoke(desk, &token).await,
+        TokensCommand::Create(wanted) => create_token(api, wanted).await,
+        TokensCommand::List(listing) => list(api, listing, org).await,
+        TokensCommand::Revoke { token } => revoke(api, &token).await,
     }
 }
 
-/// Makes a token and keeps its hash. Answers the row and the token itself, which is nowhere else.
-pub(crate) async fn create(store: &dyn Store, wanted: Wanted) -> Result<(Token, String), StoreError> {
+/// Creates a token and stores its hash. Returns the row and the token, which is not stored.
+pub(crate) async fn create(store: &dyn Store, wanted: TokenGrant) -> Result<(Token, String), StoreError> {
     let token = fresh_token().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
     let row = wanted.token(format!("tok_{}", fresh()), &token);
     store.put_token(&row).await?;
     Ok((row, token))
 }
 
-/// A token that nobody can guess.
+/// Random token.
 pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random)?;
@@ -51,10 +55,10 @@ pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
     Ok(format!("rialto_{digits}"))
 }
 
-// === impl Wanted ===
+// === impl TokenGrant ===
 
-impl Wanted {
-    /// Whoever runs this server: may do everything, for ever.
+impl TokenGrant {
+    /// Token of the server's owner: all scopes, no expiry.
     pub(crate) fn owner() -> Self {
         let (scope, kind, rights) = (Scope::default(), CallerKind::User, Rights::ALL.with_owner());
         Self { caller: CallerId::from("owner"), kind, rights, scope, expires_at: None }
@@ -80,37 +84,37 @@ impl Wanted {
     }
 }
 
-async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
+async fn create_token(api: &ApiClient, asked: CreateTokenOptions) -> Result<(), CommandError> {
     let new = NewToken {
         caller: asked.caller,
         kind: Some(asked.kind.kind()),
         scopes: asked.scopes.iter().copied().map(right).collect(),
         role: asked.role.map(|RoleName::Owner| TokenRole::Owner),
-        expires_at: end_of(asked.expires)?,
+        expires_at: expiry(asked.expires)?,
         ..NewToken::default()
     };
-    let row: Json = desk.post(&["tokens"]).saying(&new).read().await?;
+    let row: Json = api.post(&["tokens"]).with_json(&new).read().await?;
     if asked.listing.json {
-        output::json(&row);
+        output::print_json(&row);
         return Ok(());
     }
-    let CreatedToken { row, token } = read(&row)?;
-    output::line(token);
-    let end = row.expires_at.map_or_else(String::new, |end| format!(", until {}", moment(end)));
-    output::note(format!(
-        "This token is for {}{end}. It is not kept and not shown again; to take it back: rialto tokens revoke {}",
+    let CreatedToken { row, token } = parse_response(&row)?;
+    output::print_line(token);
+    let end = row.expires_at.map_or_else(String::new, |end| format!(", until {}", format_time(end)));
+    output::print_note(format!(
+        "This token is for {}{end}. It is not stored and not shown again; to revoke it: rialto tokens revoke {}",
         row.caller, row.id
     ));
     Ok(())
 }
 
-async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Trouble> {
-    let mut rows = known(desk).await?;
+async fn list(api: &ApiClient, listing: OutputOptions, org: Option<&str>) -> Result<(), CommandError> {
+    let mut rows = fetch_tokens(api).await?;
     // At the machine those of all orgs are listed, unless one is named.
     rows.retain(|(token, _)| org.is_none_or(|org| token.org.as_str() == org));
     rows.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
     if listing.json {
-        output::json(&rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>());
+        output::print_json(&rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>());
         return Ok(());
     }
     let rows = rows.into_iter().map(|(token, _)| {
@@ -121,9 +125,9 @@ async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Tr
             token.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" "),
             token.role.map(TokenRole::as_str).unwrap_or_default().to_owned(),
             format!("{}/{}", token.org, token.project),
-            moment(token.created_at),
+            format_time(token.created_at),
             token.created_by.unwrap_or_default(),
-            token.expires_at.map_or_else(|| "never".to_owned(), moment),
+            token.expires_at.map_or_else(|| "never".to_owned(), format_time),
             token.state.as_str().to_owned(),
         ]
     });
@@ -139,30 +143,33 @@ async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Tr
         "expires (utc)",
         "state",
     ];
-    output::table(&header, rows.collect());
+    output::print_table(&header, rows.collect());
     Ok(())
 }
 
-async fn revoke(desk: &Desk, name: &str) -> Result<(), Trouble> {
-    let rows = known(desk).await?;
-    let token = find(rows.iter().map(|(token, _)| token), name)?;
+async fn revoke(api: &ApiClient, name: &str) -> Result<(), CommandError> {
+    let rows = fetch_tokens(api).await?;
+    let token = find_token(rows.iter().map(|(token, _)| token), name)?;
     if token.revoked_at.is_some() {
-        output::line(format!("The token {} was revoked before.", token.id));
+        output::print_line(format!("The token {} was already revoked.", token.id));
         return Ok(());
     }
-    desk.delete(&["tokens", &token.id]).done().await?;
-    output::line(format!("The token {} lets nobody in any more.", token.id));
+    api.delete(&["tokens", &token.id]).send_unit().await?;
+    output::print_line(format!("Revoked the token {}.", token.id));
     Ok(())
 }
 
-/// All that are known, as they are shown and as they were told.
-async fn known(desk: &Desk) -> Result<Vec<(TokenRow, Json)>, Trouble> {
-    let TokenList::<Json> { tokens } = desk.get(&["tokens"]).read().await?;
-    tokens.into_iter().map(|row| Ok((read(&row)?, row))).collect()
+/// All tokens, parsed and as received.
+async fn fetch_tokens(api: &ApiClient) -> Result<Vec<(TokenRow, Json)>, CommandError> {
+    let TokenList::<Json> { tokens } = api.get(&["tokens"]).read().await?;
+    tokens.into_iter().map(|row| Ok((parse_response(&row)?, row))).collect()
 }
 
 /// The one token that is meant: by its id, or by its caller if there is only one that is still good.
-fn find<'a>(tokens: impl Iterator<Item = &'a TokenRow> + Clone, name: &str) -> Result<&'a TokenRow, Trouble> {
+fn find_token<'a>(
+    tokens: impl Iterator<Item = &'a TokenRow> + Clone,
+    name: &str,
+) -> Result<&'a TokenRow, CommandError> {
     if let Some(token) = tokens.clone().find(|token| token.id == name) {
         return Ok(token);
     }
@@ -170,35 +177,34 @@ fn find<'a>(tokens: impl Iterator<Item = &'a TokenRow> + Clone, name: &str) -> R
     let found: Vec<&TokenRow> = tokens.filter(of_caller).collect();
     match found.as_slice() {
         [token] => Ok(token),
-        [] => Err(Trouble::usage(format!(
+        [] => Err(CommandError::usage(format!(
             "there is no token \"{name}\" that could be revoked; see `rialto tokens list`"
         ))),
         many => {
             let ids: Vec<&str> = many.iter().map(|token| token.id.as_str()).collect();
-            let message =
-                format!("{name} has {} tokens; say which one is meant: {}", ids.len(), ids.join(", "));
-            Err(Trouble::usage(message))
+            let message = format!("{name} has {} tokens; name one by its id: {}", ids.len(), ids.join(", "));
+            Err(CommandError::usage(message))
         }
     }
 }
 
-fn end_of(life: Lifetime) -> Result<Option<Timestamp>, Trouble> {
+fn expiry(life: TokenLifetime) -> Result<Option<Timestamp>, CommandError> {
     let Some(life) = life.0 else { return Ok(None) };
     let life = SignedDuration::try_from(life).ok();
     match life.and_then(|life| SystemClock.now().checked_add(life).ok()) {
         Some(end) => Ok(Some(end)),
-        None => Err(Trouble::usage("--expires is further away than the calendar goes; say never")),
+        None => Err(CommandError::usage("--expires is too far in the future; use never")),
     }
 }
 
-const fn right(name: RightName) -> Right {
+const fn right(name: TokenScopeName) -> Right {
     match name {
-        RightName::Call => Right::Call,
-        RightName::Discover => Right::Discover,
-        RightName::Admin => Right::Admin,
+        TokenScopeName::Call => Right::Call,
+        TokenScopeName::Discover => Right::Discover,
+        TokenScopeName::Admin => Right::Admin,
     }
 }
 
-fn moment(at: Timestamp) -> String {
+fn format_time(at: Timestamp) -> String {
     at.strftime("%F %T").to_string()
 }

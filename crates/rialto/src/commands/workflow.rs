@@ -4,104 +4,104 @@ use std::{io::Read as _, path::Path};
 
 use rialto_flow::{
     definition::Workflow,
-    graph::{self, Marks},
-    problem::Problems,
-    read::{self, LARGEST, Source},
+    graph::{self, NodeMarkers},
+    problem::DefinitionProblems,
+    read::{self, DefinitionSource, MAX_FILE_BYTES},
     schema,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{GraphWorkflow, ValidateWorkflow, WorkflowFile},
-    output::{self, Trouble},
+    cli::{GraphWorkflowOptions, ValidateWorkflowOptions, WorkflowFileCommand},
+    output::{self, CommandError},
 };
 
 /// A file that was read, or what is wrong with it.
-struct Read {
+struct ParsedFile {
     file: String,
     text: String,
-    workflow: Result<Workflow, Problems>,
+    workflow: Result<Workflow, DefinitionProblems>,
 }
 
-pub(crate) fn run(command: WorkflowFile) -> Result<(), Trouble> {
+pub(crate) fn run(command: WorkflowFileCommand) -> Result<(), CommandError> {
     match command {
-        WorkflowFile::Schema => {
-            output::json(&schema::schema());
+        WorkflowFileCommand::Schema => {
+            output::print_json(&schema::schema());
             Ok(())
         }
-        WorkflowFile::Validate(options) => validate(&options),
-        WorkflowFile::Graph(options) => draw(&options),
+        WorkflowFileCommand::Validate(options) => validate(&options),
+        WorkflowFileCommand::Graph(options) => draw(&options),
     }
 }
 
-fn validate(options: &ValidateWorkflow) -> Result<(), Trouble> {
-    let read = options.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
+fn validate(options: &ValidateWorkflowOptions) -> Result<(), CommandError> {
+    let read = options.files.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?;
     if options.listing.json {
-        output::json(&read.iter().map(report).collect::<Vec<_>>());
+        output::print_json(&read.iter().map(json_report).collect::<Vec<_>>());
     } else {
-        read.iter().for_each(show);
+        read.iter().for_each(print_result);
     }
     let wrong = read.iter().filter(|read| read.workflow.is_err()).count();
     match (wrong, read.len()) {
         (0, _) => Ok(()),
-        (_, 1) => Err(Trouble::other("the workflow does not hold up")),
-        (wrong, all) => Err(Trouble::other(format!("{wrong} of {all} workflows do not hold up"))),
+        (_, 1) => Err(CommandError::failed("the workflow is not valid")),
+        (wrong, all) => Err(CommandError::failed(format!("{wrong} of {all} workflows are not valid"))),
     }
 }
 
-fn draw(options: &GraphWorkflow) -> Result<(), Trouble> {
-    let read = open(&options.file)?;
+fn draw(options: &GraphWorkflowOptions) -> Result<(), CommandError> {
+    let read = read_file(&options.file)?;
     match &read.workflow {
         Ok(workflow) => {
-            let picture = graph::draw(workflow, options.format.format(), &Marks::new());
-            output::line(picture.trim_end());
+            let picture = graph::draw(workflow, options.format.format(), &NodeMarkers::new());
+            output::print_line(picture.trim_end());
             Ok(())
         }
         Err(_) => {
-            show(&read);
-            Err(Trouble::other("the workflow does not hold up"))
+            print_result(&read);
+            Err(CommandError::failed("the workflow is not valid"))
         }
     }
 }
 
-fn open(path: &Path) -> Result<Read, Trouble> {
+fn read_file(path: &Path) -> Result<ParsedFile, CommandError> {
     let file = path.display().to_string();
-    let text = text(path).map_err(|error| Trouble::usage(format!("{file}: {error}")))?;
+    let text = read_text(path).map_err(|error| CommandError::usage(format!("{file}: {error}")))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let workflow = read::workflow(Source { text: &text, name: &name, kind: None });
-    Ok(Read { file, text, workflow })
+    let workflow = read::workflow(DefinitionSource { text: &text, name: &name, kind: None });
+    Ok(ParsedFile { file, text, workflow })
 }
 
-/// The whole text, or as much as tells that it is too much.
-fn text(path: &Path) -> std::io::Result<String> {
+/// Reads a text up to the size limit.
+fn read_text(path: &Path) -> std::io::Result<String> {
     let input: Box<dyn std::io::Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(path)?)
     };
     let mut text = String::new();
-    input.take(LARGEST as u64 + 1).read_to_string(&mut text)?;
+    input.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-fn show(read: &Read) {
+fn print_result(read: &ParsedFile) {
     match &read.workflow {
         Ok(workflow) => {
             let nodes = match workflow.nodes.len() {
                 1 => "1 node".to_owned(),
                 many => format!("{many} nodes"),
             };
-            output::line(format!("{}: {} holds up, {nodes}", read.file, workflow.name));
+            output::print_line(format!("{}: {} is valid, {nodes}", read.file, workflow.name));
         }
         Err(problems) => {
             for line in problems.render(&read.file, &read.text).lines() {
-                output::note(output::printable(line));
+                output::print_note(output::sanitize(line));
             }
         }
     }
 }
 
-fn report(read: &Read) -> Value {
+fn json_report(read: &ParsedFile) -> Value {
     match &read.workflow {
         Ok(workflow) => json!({
             "file": read.file,

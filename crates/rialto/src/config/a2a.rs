@@ -1,4 +1,4 @@
-//! `[a2a]`: the agent that stands for everything that can be called here.
+//! `[a2a]`: the A2A server, its agent card and its skills.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,45 +9,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::keys;
 
-/// The A2A side.
+/// A2A server and client.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct A2a {
-    /// Whether everything that can be called here is offered as an A2A agent too.
+pub(crate) struct A2aConfig {
+    /// Offer all skills as an A2A agent.
     pub(crate) enabled: bool,
-    /// That agent's name; `rialto-<org>` when it is not set.
+    /// Name of that agent (default: `rialto-<org>`).
     pub(crate) agent_name: Option<String>,
-    /// That agent's description; when it is not set, it says how many tools there are.
+    /// Description of that agent (default: the number of tools).
     pub(crate) agent_description: Option<String>,
-    /// The skill that a message goes to which names none. Without it, that is the only skill there is.
+    /// Skill for messages that name none (default: the only skill, if there is one).
     pub(crate) default_skill: Option<String>,
-    /// How long a caller waits for an answer at most, in seconds. After that it gets the task as it stands.
+    /// Maximum time that a caller waits for a response, in seconds. After it the current task is returned.
     pub(crate) wait_secs: u64,
-    /// How long a task may take, in seconds.
+    /// Maximum duration of a task, in seconds.
     pub(crate) task_timeout_secs: u64,
-    /// Whether push notifications may go to private and loopback addresses.
+    /// Allow push notifications to private and loopback addresses.
     pub(crate) push_private: bool,
-    /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
-    /// began before. Without it, clients that use an id more than once get a task each time.
+    /// Deduplicate messages: a message with a known `messageId` of the same caller is answered with the existing task. Without it,
+    /// each message starts a task.
     pub(crate) once_per_message: bool,
-    /// The skills that the public card shows to callers without a token: `deployed` are those of tools, functions, workflows
-    /// and pipelines, `all` are those of registered agents too, `none` shows none. Callers with a token see what they may
-    /// discover.
+    /// Skills on the public card for callers without a token: `deployed` lists tools, functions, workflows and pipelines, `all` also
+    /// registered agents, `none` no skill. Callers with a token see the skills they may discover.
     #[schemars(with = "PublicSkillsName")]
     pub(crate) public_skills: PublicSkills,
-    /// How long `invoke_a2a` waits for an agent when its caller does not say, in seconds.
+    /// Default time that `invoke_a2a` waits for an agent, in seconds.
     pub(crate) default_timeout: u64,
-    /// The agent that `invoke_a2a` calls when none is named: its URL or, for `rialto mcp`, a card file.
+    /// Default agent of `invoke_a2a`: its URL or, for `rialto mcp`, a card file.
     pub(crate) default_agent_card_url: Option<String>,
-    /// The private key that our own cards are signed with: a PEM file, made by `rialto keys create`. Its public half is at
+    /// Private key that signs Rialto's agent cards: a PEM file, created by `rialto keys create`. The public key is at
     /// `/.well-known/jwks.json`.
     pub(crate) signing_key: Option<PathBuf>,
-    /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
-    /// signature is refused.
+    /// PEM or JWK files with trusted keys of agent cards. If there are any, a card with an invalid signature is rejected.
     pub(crate) card_keys: Vec<PathBuf>,
 }
 
-/// The names of [`PublicSkills`], for the schema.
+/// Names of [`PublicSkills`], for the schema.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -57,9 +55,9 @@ enum PublicSkillsName {
     None,
 }
 
-// === impl A2a ===
+// === impl A2aConfig ===
 
-impl Default for A2a {
+impl Default for A2aConfig {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -79,10 +77,10 @@ impl Default for A2a {
     }
 }
 
-impl A2a {
-    /// What the A2A door is to know.
-    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::server::Config, String> {
-        let signer = self.signing_key.as_deref().map(keys::signer).transpose()?;
+impl A2aConfig {
+    /// Configuration of the A2A server.
+    pub(crate) fn server_config(&self, needs_token: bool) -> Result<rialto_a2a::server::Config, String> {
+        let signer = self.signing_key.as_deref().map(keys::read_signer).transpose()?;
         Ok(rialto_a2a::server::Config {
             signer,
             agent_name: self.agent_name.clone(),

@@ -1,59 +1,57 @@
-//! `[limits]`: how much callers and orgs may ask for.
+//! `[limits]`: limits of callers and orgs.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much callers and orgs may ask for. Zero is without a limit.
+/// Limits of callers and orgs. Zero disables a limit.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
-    /// How many requests a caller may send over HTTP each second, over time. Programs of a team stay far below the default; one that loops
-    /// by mistake does not.
+pub(crate) struct LimitsConfig {
+    /// Sustained HTTP requests per caller and second. The default is far above normal use; it stops programs that loop by mistake.
     pub(crate) requests_per_second: u32,
-    /// How many requests a caller may send at once before that counts; at least as many as in a second.
+    /// Burst of HTTP requests per caller; at least `requests_per_second`.
     pub(crate) burst: u32,
-    /// How many wrong tokens may come from an address each minute before it is shut out for a moment. Loopback addresses
-    /// are not counted.
+    /// Invalid tokens per address and minute before it is blocked for a short time. Loopback addresses are not counted.
     pub(crate) wrong_tokens_per_minute: u32,
-    /// How many calls of one caller may be under way at once, by all doors of this process.
+    /// Concurrent calls per caller, over all endpoints of this process.
     pub(crate) concurrent_calls: usize,
-    /// How many streams one caller may keep open over HTTP: subscriptions, streams of events, watchers of the console.
+    /// Open HTTP streams per caller: subscriptions, event streams and console pages.
     pub(crate) concurrent_streams: usize,
-    /// How many bytes of tasks and audit records each org may keep. The store is asked once a minute.
+    /// Storage per org for tasks and audit records, in bytes. Measured once a minute.
     pub(crate) max_org_storage_bytes: u64,
-    /// What single orgs may.
-    pub(crate) orgs: BTreeMap<String, OrgLimits>,
-    /// How often each caller may call single tools, by their canonical names (`agent.skill`).
-    pub(crate) tools: BTreeMap<String, ToolLimits>,
+    /// Limits of single orgs.
+    pub(crate) orgs: BTreeMap<String, OrgLimitsConfig>,
+    /// Limits of single tools per caller, by canonical name (`agent.skill`).
+    pub(crate) tools: BTreeMap<String, ToolLimitsConfig>,
 }
 
-/// How many calls an org may make. Zero is without a limit. Each process counts for itself, from its start.
+/// Call limits of an org. Zero disables a limit. Each process counts separately, from its start.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct OrgLimits {
-    /// How many in each hour.
+pub(crate) struct OrgLimitsConfig {
+    /// Calls per hour.
     pub(crate) calls_per_hour: u64,
-    /// How many in each day, by UTC.
+    /// Calls per day, by UTC.
     pub(crate) calls_per_day: u64,
-    /// How many bytes of tasks and audit records it may keep; zero is what every org may.
+    /// Storage for tasks and audit records, in bytes; zero uses the limit of all orgs.
     pub(crate) max_storage_bytes: u64,
 }
 
-/// How often each caller may call a tool. Zero is without a limit. Each process counts for itself, from its start.
+/// Limit of a tool per caller. Zero disables it. Each process counts separately, from its start.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ToolLimits {
-    /// How many times in each minute.
+pub(crate) struct ToolLimitsConfig {
+    /// Calls per minute.
     pub(crate) calls_per_minute: u64,
 }
 
-// === impl Limits ===
+// === impl LimitsConfig ===
 
-impl Limits {
-    /// What counts for requests.
-    pub(crate) const fn requests(&self) -> rialto_edge::rate_limits::Config {
+impl LimitsConfig {
+    /// Limits of requests.
+    pub(crate) const fn request_limits(&self) -> rialto_edge::rate_limits::Config {
         rialto_edge::rate_limits::Config {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
@@ -61,9 +59,9 @@ impl Limits {
         }
     }
 
-    /// What counts for calls.
-    pub(crate) fn calls(&self) -> rialto_engine::limits::Config {
-        let quota = |org: &OrgLimits| rialto_engine::limits::Quota {
+    /// Limits of calls.
+    pub(crate) fn call_limits(&self) -> rialto_engine::limits::Config {
+        let quota = |org: &OrgLimitsConfig| rialto_engine::limits::Quota {
             calls_per_hour: org.calls_per_hour,
             calls_per_day: org.calls_per_day,
             storage_bytes: org.max_storage_bytes,
@@ -77,7 +75,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
         Self {

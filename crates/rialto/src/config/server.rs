@@ -1,4 +1,4 @@
-//! `[server]`: where to listen, and to whom to answer.
+//! `[server]`: listener, TLS and shutdown.
 
 use std::{fs, net::SocketAddr, num::NonZero, sync::Arc, thread, time::Duration};
 
@@ -11,72 +11,70 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Seconds in which a load balancer that checks every second or two notices that this server is not ready.
+/// Default grace period in seconds: a load balancer that checks every second or two notices that the server is not ready.
 const DEFAULT_GRACE_SECS: u64 = 5;
 
-/// The HTTP server.
+/// HTTP server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Server {
-    /// Where to listen.
+pub(crate) struct ServerConfig {
+    /// Address to listen on.
     pub(crate) addr: String,
-    /// Name of this server among the nodes that share the store: at most 64 letters, digits, `-`, `_` and `.`. Without it, that is the name of
-    /// the machine and the port, like `web-1-8420`.
+    /// Name of this server among the nodes that share the store: at most 64 letters, digits, `-`, `_` and `.`. Default: the machine's name
+    /// and the port, such as `web-1-8420`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node_name: Option<String>,
-    /// Host names to answer to besides loopback names; `*` answers to all.
+    /// Host names to accept beside loopback names; `*` accepts all.
     pub(crate) allowed_hosts: Vec<String>,
-    /// How many threads serve connections. Without it there is one for each processor.
+    /// Number of worker threads for connections (default: one per processor).
     pub(crate) threads: Option<NonZero<usize>>,
-    /// Serve each connection on one thread from its beginning to its end, together with the connections to agents that its calls use
-    /// (worker threads). Without it, all threads share all work, which costs more CPU time per call.
+    /// Serve each connection on one worker thread from its start to its end, together with the connections to agents that its calls
+    /// use. Without it, all threads share all work, which costs more CPU time per call.
     pub(crate) worker_threads: bool,
-    /// How many connections may be open at once. The limit of open files lowers it, so that some are left for the store.
+    /// Maximum number of open connections. The limit of open files lowers it, so that some are left for the store.
     pub(crate) max_connections: usize,
-    /// How many of them may come from one address, loopback addresses included. Without it, that is 1000; loopback addresses are then not
-    /// counted, and with `trust_proxy` none are.
+    /// Maximum number of open connections per address, loopback addresses included. Default: 1000, loopback addresses not counted; no
+    /// limit with `trust_proxy`.
     pub(crate) max_connections_per_address: Option<usize>,
-    /// How long a client may take to send the head of a request, and for the handshake of TLS, in milliseconds.
+    /// Timeout for the head of a request and for the TLS handshake, in milliseconds.
     pub(crate) header_timeout_ms: NonZero<u64>,
-    /// How long a client may take to send the body of a request, in milliseconds.
+    /// Timeout for the body of a request, in milliseconds.
     pub(crate) body_timeout_ms: NonZero<u64>,
-    /// How long a connection may stay open without a request, in milliseconds.
+    /// Timeout of an idle connection, in milliseconds.
     pub(crate) idle_timeout_ms: NonZero<u64>,
-    /// How long a client may take none of a response that is sent to it, in milliseconds.
+    /// Timeout for a client that does not read its response, in milliseconds.
     pub(crate) write_timeout_ms: NonZero<u64>,
-    /// TLS. Without it, what comes in is not encrypted.
+    /// TLS. Without it, connections are not encrypted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<TlsConfig>,
-    /// Largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub(crate) max_body_bytes: usize,
-    /// The address this server is reached at from outside (`https://bridge.example.com`), when that is another one than
-    /// requests name.
+    /// Public URL of this server (`https://bridge.example.com`), if requests name another one.
     pub(crate) public_url: Option<String>,
-    /// Whether a proxy in front of this server sets `X-Forwarded-Proto`. Without one, anybody could.
+    /// Trust `X-Forwarded-Proto` from a proxy in front of this server. Without a proxy, any client could set it.
     pub(crate) trust_proxy: bool,
-    /// The domain below which each org has a name: `<org>.<domain>`.
+    /// Domain with a subdomain per org: `<org>.<domain>`.
     pub(crate) domain: Option<String>,
-    /// Whether `/metrics` is shown to everybody who can reach it. Without this it needs a token with the scope `admin`,
-    /// except on a loopback address that nothing outside is known to lead to.
+    /// Serve `/metrics` without a token. By default it needs a token with the scope `admin`, except on a loopback address that is not
+    /// published.
     pub(crate) public_metrics: bool,
-    /// Whether `/api/v1/tools` may deploy commands. That is running programs on this machine, for whoever may administer.
+    /// Allow `/api/v1/tools` to deploy commands. Administrators can then run programs on this machine.
     pub(crate) allow_commands_over_api: bool,
-    /// Whether agents that are registered over the network may have private addresses. Without it only those registered at this
-    /// machine may, and everybody's where `--allow-no-auth` lets nobody in from elsewhere.
+    /// Allow private addresses for agents that are registered over the network. By default only agents registered on this machine may
+    /// have one, and all agents with `--allow-no-auth`, which accepts no remote clients.
     pub(crate) allow_private_over_api: bool,
-    /// How long requests are still served after SIGTERM, while `/readyz` answers 503 and connections are closed after each response, in
-    /// seconds: a load balancer needs that long to notice. Without it, 5; 0 where nothing outside is known to lead here, which is a
-    /// loopback address without PostgreSQL, TLS, `public_url`, `domain`, `trust_proxy` and `allowed_hosts`. Ctrl-C waits for nothing.
+    /// Grace period after SIGTERM in which requests are still served, while `/readyz` answers 503 and connections are closed after each
+    /// response, in seconds: a load balancer needs it to notice. Default: 5; 0 on a loopback address without PostgreSQL, TLS,
+    /// `public_url`, `domain`, `trust_proxy` and `allowed_hosts`. Ctrl-C skips it.
     pub(crate) shutdown_grace_secs: Option<u64>,
-    /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
-    /// handed back: their callers get the task's id.
+    /// Maximum time for calls in progress at shutdown, in seconds. Longer calls are detached: their callers receive the task id.
     pub(crate) drain_secs: u64,
 }
 
-// === impl Server ===
+// === impl ServerConfig ===
 
-impl Server {
-    /// Every name this server answers to besides loopback names.
+impl ServerConfig {
+    /// All host names of this server beside loopback names.
     pub(crate) fn hosts(&self) -> Vec<String> {
         let public = self.public_url.as_deref().and_then(|url| url.parse::<Url>().ok());
         let public = public.and_then(|url| url.host_str().map(str::to_owned));
@@ -95,12 +93,12 @@ impl Server {
         }
     }
 
-    /// How many threads serve connections.
+    /// Number of worker threads.
     pub(crate) fn threads(&self) -> NonZero<usize> {
         self.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
     }
 
-    /// Whether something outside is known to lead here.
+    /// True if a setting publishes this server beyond its address.
     pub(crate) const fn is_published(&self) -> bool {
         self.public_url.is_some()
             || self.domain.is_some()
@@ -109,15 +107,15 @@ impl Server {
             || !self.allowed_hosts.is_empty()
     }
 
-    /// How long requests are still served after SIGTERM.
+    /// Grace period after SIGTERM.
     pub(crate) fn grace(&self, address: SocketAddr, is_store_shared: bool) -> Duration {
         let is_alone = address.ip().is_loopback() && !self.is_published() && !is_store_shared;
         let seconds = self.shutdown_grace_secs.unwrap_or(if is_alone { 0 } else { DEFAULT_GRACE_SECS });
         Duration::from_secs(seconds)
     }
 
-    /// The setting that says that others reach this server, which needs no token then, and how to go on.
-    pub(crate) fn why_not_open(&self) -> Option<String> {
+    /// Setting that publishes this server, which then requires tokens, with a hint.
+    pub(crate) fn public_setting(&self) -> Option<String> {
         let setting = if self.public_url.is_some() {
             "public_url"
         } else if self.domain.is_some() {
@@ -128,12 +126,12 @@ impl Server {
             return None;
         };
         Some(format!(
-            "--allow-no-auth lets everybody in, and [server] {setting} says that others reach this server; leave out \
-             --allow-no-auth and give callers tokens with `rialto tokens create NAME`, or remove {setting}"
+            "--allow-no-auth accepts all requests, and [server] {setting} publishes this server; omit \
+             --allow-no-auth and create tokens for callers with `rialto tokens create NAME`, or remove {setting}"
         ))
     }
 
-    /// How long clients may take.
+    /// Timeouts of clients.
     pub(crate) const fn deadlines(&self) -> Deadlines {
         const fn millis(value: NonZero<u64>) -> Duration {
             Duration::from_millis(value.get())
@@ -146,7 +144,7 @@ impl Server {
         }
     }
 
-    /// How many connections may be open, of the descriptors that this process may have.
+    /// Maximum number of connections, for this number of file descriptors.
     pub(crate) fn connections(&self, descriptors: Option<usize>) -> ConnectionLimits {
         let most = descriptors.map_or(usize::MAX, max_connections_for);
         if most < self.max_connections {
@@ -165,8 +163,8 @@ impl Server {
         ConnectionLimits { max: self.max_connections.min(most), per_address }
     }
 
-    /// How this server is reached from outside.
-    pub(crate) fn site(&self) -> Result<PublicUrl, String> {
+    /// Public URL of this server.
+    pub(crate) fn public_site(&self) -> Result<PublicUrl, String> {
         let is_address = |url: &String| {
             url.parse::<Url>()
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.query().is_none())
@@ -188,7 +186,7 @@ impl Server {
     }
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         let deadlines = Deadlines::default();
         let millis = |time: Duration| {
@@ -221,19 +219,19 @@ impl Default for Server {
     }
 }
 
-/// Files that hold the name of the machine.
+/// Files with the name of the machine.
 const MACHINE_NAME_FILES: [&str; 2] = ["/proc/sys/kernel/hostname", "/etc/hostname"];
 
-/// Name of a machine that does not tell its own.
+/// Name of a machine without a host name.
 const NAMELESS_MACHINE: &str = "node";
 
-/// Name of this machine, as far as it is known.
+/// Name of this machine, if known.
 fn machine_name() -> String {
     let read = MACHINE_NAME_FILES.iter().filter_map(|file| fs::read_to_string(file).ok());
     read.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_default()
 }
 
-/// Name of a server that was given none.
+/// Default name of a node.
 fn default_node_name(machine: &str, port: u16) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let port = format!("-{port}");
@@ -261,7 +259,7 @@ mod tests {
     #[test]
     fn a_node_name_that_cannot_stand_in_a_command_is_refused() {
         let address = "127.0.0.1:8420".parse().unwrap();
-        let named = |name: &str| Server { node_name: Some(name.to_owned()), ..Server::default() };
+        let named = |name: &str| ServerConfig { node_name: Some(name.to_owned()), ..ServerConfig::default() };
         assert_eq!(&*named("a.1").node_name(address).unwrap(), "a.1");
         let refusal = named("a b").node_name(address).unwrap_err();
         assert!(refusal.contains("[server] node_name = \"a b\""), "{refusal}");

@@ -1,11 +1,11 @@
 //! Sample A2A agents of every generation, for `rialto demo`.
 //!
-//! They are strangers on purpose: small servers on free loopback ports that spell their answers by hand and share no
-//! code with our own codecs, so that a demo that works has crossed a real wire. They live until they are dropped.
+//! They share no code with Rialto's codecs: small servers on free loopback ports that build their responses by hand, so that the demo
+//! tests the wire format. They run until they are dropped.
 
-mod persona;
-mod spelling;
-mod work;
+mod dialects;
+mod profiles;
+mod tasks;
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -31,18 +31,18 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::{
-    persona::{PERSONAS, Persona},
-    spelling::{Fault, Operation, Spelling},
-    work::{Shelf, Work},
+    dialects::{AgentOperation, SampleDialect, SampleRpcError},
+    profiles::{SAMPLE_PROFILES, SampleProfile},
+    tasks::{RecentTasks, SampleTask},
 };
 
 /// A running agent; dropping it stops it.
 pub(crate) struct SampleAgent {
-    /// What its card calls it.
+    /// Name on its card.
     pub(crate) name: &'static str,
     /// The base URL to register.
     pub(crate) url: String,
-    /// Which A2A it speaks, for people: `1.0`, `0.3`, …
+    /// A2A version, for people: `1.0`, `0.3`, …
     pub(crate) generation: &'static str,
     _running: DropGuard,
 }
@@ -50,21 +50,21 @@ pub(crate) struct SampleAgent {
 /// Starts every sample agent on a free loopback port.
 pub(crate) async fn start_all() -> io::Result<Vec<SampleAgent>> {
     let mut agents = Vec::new();
-    for persona in PERSONAS {
+    for persona in SAMPLE_PROFILES {
         agents.push(start(persona).await?);
     }
     Ok(agents)
 }
 
-/// Who answers, and what it remembers.
-struct Desk {
-    persona: &'static Persona,
-    shelf: Shelf,
+/// State of a sample agent.
+struct AgentState {
+    persona: &'static SampleProfile,
+    shelf: RecentTasks,
 }
 
 /// A JSON-RPC request.
 #[derive(Deserialize)]
-struct Asked {
+struct RpcRequest {
     #[serde(default)]
     id: Value,
     method: String,
@@ -72,14 +72,14 @@ struct Asked {
     params: Value,
 }
 
-/// What a request leads to.
-enum Reply {
+/// Reply to a request.
+enum SampleReply {
     Result(Value),
-    /// The work, and how many of its pieces need not be told any more.
-    Stream(Work, usize),
+    /// Task, and the number of pieces that are not sent again.
+    Stream(SampleTask, usize),
 }
 
-async fn start(persona: &'static Persona) -> io::Result<SampleAgent> {
+async fn start(persona: &'static SampleProfile) -> io::Result<SampleAgent> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let url = format!("http://{}", listener.local_addr()?);
     let listener = listener.tap_io(|stream| {
@@ -87,11 +87,11 @@ async fn start(persona: &'static Persona) -> io::Result<SampleAgent> {
         let _ = stream.set_nodelay(true);
     });
     let card = persona.card(&url);
-    let desk = Arc::new(Desk { persona, shelf: Shelf::default() });
+    let api = Arc::new(AgentState { persona, shelf: RecentTasks::default() });
     let router = Router::new()
         .route(persona.generation.card_path(), get(move || std::future::ready(Json(card))))
-        .route("/", post(answer))
-        .with_state(desk);
+        .route("/", post(handle_request))
+        .with_state(api);
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
     tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(stopped).await });
@@ -103,103 +103,112 @@ async fn start(persona: &'static Persona) -> io::Result<SampleAgent> {
     })
 }
 
-async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
-    let spelling = desk.persona.generation.spelling();
-    let Ok(asked) = serde_json::from_slice::<Asked>(&body) else {
-        return refuse(spelling, &Value::Null, &Fault::new(-32700, "the body is not a JSON-RPC request"));
+async fn handle_request(State(api): State<Arc<AgentState>>, headers: HeaderMap, body: Bytes) -> Response {
+    let spelling = api.persona.generation.spelling();
+    let Ok(asked) = serde_json::from_slice::<RpcRequest>(&body) else {
+        return error_response(
+            spelling,
+            &Value::Null,
+            &SampleRpcError::new(-32700, "the body is not a JSON-RPC request"),
+        );
     };
     let version = headers.get("a2a-version").and_then(|version| version.to_str().ok());
     let reply = match spelling.check_version(version) {
-        Ok(()) => desk.reply(&asked).await,
+        Ok(()) => api.reply(&asked).await,
         Err(fault) => Err(fault),
     };
     match reply {
-        Ok(Reply::Result(result)) => Json(envelope(&asked.id, &result)).into_response(),
-        Ok(Reply::Stream(work, told)) => Sse::new(tell(desk, work, told, asked.id)).into_response(),
-        Err(fault) => refuse(spelling, &asked.id, &fault),
+        Ok(SampleReply::Result(result)) => Json(envelope(&asked.id, &result)).into_response(),
+        Ok(SampleReply::Stream(work, told)) => {
+            Sse::new(stream_task(api, work, told, asked.id)).into_response()
+        }
+        Err(fault) => error_response(spelling, &asked.id, &fault),
     }
 }
 
-// === impl Desk ===
+// === impl AgentState ===
 
-impl Desk {
-    async fn reply(&self, asked: &Asked) -> Result<Reply, Fault> {
+impl AgentState {
+    async fn reply(&self, asked: &RpcRequest) -> Result<SampleReply, SampleRpcError> {
         let spelling = self.persona.generation.spelling();
         let Some(operation) = spelling.operation(&asked.method) else {
-            return Err(Fault::new(-32601, format!("there is no method {}", asked.method)));
+            return Err(SampleRpcError::new(-32601, format!("there is no method {}", asked.method)));
         };
         match operation {
-            Operation::Send => {
-                let work = self.begin(&asked.params)?;
+            AgentOperation::Send => {
+                let work = self.start_task(&asked.params)?;
                 let work =
                     if spelling.wants_to_wait(&asked.params) { self.finish(work).await? } else { work };
-                Ok(Reply::Result(spelling.sent(&work)))
+                Ok(SampleReply::Result(spelling.message_result(&work)))
             }
-            Operation::Stream => self.begin(&asked.params).map(|work| Reply::Stream(work, 0)),
-            Operation::Get => self.find(&asked.params).map(|work| Reply::Result(spelling.task(&work))),
-            Operation::Subscribe => {
+            AgentOperation::Stream => self.start_task(&asked.params).map(|work| SampleReply::Stream(work, 0)),
+            AgentOperation::Get => {
+                self.find(&asked.params).map(|work| SampleReply::Result(spelling.task(&work)))
+            }
+            AgentOperation::Subscribe => {
                 let work = self.find(&asked.params)?;
                 let told = work.pieces_done();
-                Ok(Reply::Stream(work, told))
+                Ok(SampleReply::Stream(work, told))
             }
-            Operation::Cancel => {
+            AgentOperation::Cancel => {
                 let work = self.find(&asked.params)?;
                 let canceled = self.shelf.cancel(&work.id);
-                let canceled = canceled.ok_or_else(|| Fault::new(-32002, "the task is over already"))?;
-                Ok(Reply::Result(spelling.task(&canceled)))
+                let canceled =
+                    canceled.ok_or_else(|| SampleRpcError::new(-32002, "the task is over already"))?;
+                Ok(SampleReply::Result(spelling.task(&canceled)))
             }
         }
     }
 
     /// Begins what the message asks for and remembers it.
-    fn begin(&self, params: &Value) -> Result<Work, Fault> {
+    fn start_task(&self, params: &Value) -> Result<SampleTask, SampleRpcError> {
         let spelling = self.persona.generation.spelling();
         let skill = self.persona.skill(spelling.skill(params)).ok_or_else(|| {
-            Fault::new(-32602, format!("choose one of these skills: {}", self.persona.skill_ids()))
+            SampleRpcError::new(-32602, format!("choose one of these skills: {}", self.persona.skill_ids()))
         })?;
         let id = spelling.task_id(params).unwrap_or_else(|| self.shelf.new_id(self.persona.name));
         let context = spelling.context_id(params).unwrap_or_else(|| format!("{id}-context"));
-        let work = Work::begin(id, context, (skill.work)(&spelling.arguments(params)));
+        let work = SampleTask::begin(id, context, (skill.work)(&spelling.arguments(params)));
         self.shelf.put(work.clone());
         Ok(work)
     }
 
     /// Waits until it is over, one way or the other.
-    async fn finish(&self, mut work: Work) -> Result<Work, Fault> {
+    async fn finish(&self, mut work: SampleTask) -> Result<SampleTask, SampleRpcError> {
         while !work.is_over() {
             sleep(Duration::from_millis(20)).await;
-            work = self.again(&work.id)?;
+            work = self.task_after_wait(&work.id)?;
         }
         Ok(work)
     }
 
-    fn find(&self, params: &Value) -> Result<Work, Fault> {
-        self.again(params.get("id").and_then(Value::as_str).unwrap_or_default())
+    fn find(&self, params: &Value) -> Result<SampleTask, SampleRpcError> {
+        self.task_after_wait(params.get("id").and_then(Value::as_str).unwrap_or_default())
     }
 
-    fn again(&self, id: &str) -> Result<Work, Fault> {
-        self.shelf.find(id).ok_or_else(|| Fault::new(-32001, format!("there is no task {id}")))
+    fn task_after_wait(&self, id: &str) -> Result<SampleTask, SampleRpcError> {
+        self.shelf.find(id).ok_or_else(|| SampleRpcError::new(-32001, format!("there is no task {id}")))
     }
 }
 
-/// The work as a stream: how it stands, then each piece when its time comes, then how it ended.
-fn tell(
-    desk: Arc<Desk>,
-    work: Work,
+/// Stream of a task: its state, each piece when it is due, then its end.
+fn stream_task(
+    api: Arc<AgentState>,
+    work: SampleTask,
     told: usize,
     id: Value,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let spelling = desk.persona.generation.spelling();
-    let opening = spelling.opening(&work, told);
+    let spelling = api.persona.generation.spelling();
+    let opening = spelling.first_event(&work, told);
     let next = move |told: Option<usize>| {
-        let (desk, work) = (Arc::clone(&desk), work.clone());
+        let (api, work) = (Arc::clone(&api), work.clone());
         async move {
             let told = told?;
-            let Some(due) = work.due(told) else { return Some((vec![spelling.ending(&work)], None)) };
+            let Some(due) = work.due_at(told) else { return Some((vec![spelling.last_event(&work)], None)) };
             sleep_until(Instant::from_std(due)).await;
-            match desk.shelf.find(&work.id) {
-                Some(now) if now.is_canceled() => Some((vec![spelling.ending(&now)], None)),
-                _ => Some((spelling.piece(&work, told), Some(told + 1))),
+            match api.shelf.find(&work.id) {
+                Some(now) if now.is_canceled() => Some((vec![spelling.last_event(&now)], None)),
+                _ => Some((spelling.piece_events(&work, told), Some(told + 1))),
             }
         }
     };
@@ -211,7 +220,7 @@ fn envelope(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-fn refuse(spelling: Spelling, id: &Value, fault: &Fault) -> Response {
+fn error_response(spelling: SampleDialect, id: &Value, fault: &SampleRpcError) -> Response {
     let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": fault.code, "message": fault.message}});
     let status = if spelling.refuses_with_400(fault) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     (status, Json(body)).into_response()

@@ -1,4 +1,4 @@
-//! An MCP client of a few lines: the demo goes through the real door, as any client does.
+//! Small MCP client: the demo calls the server over HTTP, as any client does.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use serde_json::{Value, json};
 const VERSION: &str = "2026-07-28";
 
 /// A client of one server.
-pub(crate) struct McpClient {
+pub(crate) struct DemoMcpClient {
     fetch: Arc<HttpClient>,
     uri: http::Uri,
 }
 
-/// What a request came to.
-pub(crate) type Answer = Result<Value, Value>;
+/// Result of a request.
+pub(crate) type RpcResult = Result<Value, Value>;
 
-// === impl McpClient ===
+// === impl DemoMcpClient ===
 
-impl McpClient {
+impl DemoMcpClient {
     /// A client of the server at `url`.
     pub(crate) fn new(url: &str) -> Result<Self, String> {
         let uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
         Ok(Self { fetch: Arc::new(HttpClient::new(&rialto_edge::client::Config::default())), uri })
     }
 
-    /// Makes a request; `progress` hears what the server says meanwhile.
+    /// Makes a request; `progress` receives progress messages.
     pub(crate) async fn request(
         &self,
         method: &str,
         mut params: Value,
         mut progress: impl FnMut(&str),
-    ) -> Result<Answer, String> {
+    ) -> Result<RpcResult, String> {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -67,7 +67,7 @@ impl McpClient {
     }
 }
 
-async fn read(response: FetchResponse, progress: &mut impl FnMut(&str)) -> Result<Answer, String> {
+async fn read(response: FetchResponse, progress: &mut impl FnMut(&str)) -> Result<RpcResult, String> {
     if response.media_type() != "text/event-stream" {
         let body = response.body.read().await.map_err(|error| error.to_string())?;
         let message = serde_json::from_slice(&body)
@@ -90,7 +90,7 @@ async fn read(response: FetchResponse, progress: &mut impl FnMut(&str)) -> Resul
 }
 
 /// The answer in a message. A failed call is a result that a model can read; its error is inside.
-fn answer(mut message: Value) -> Option<Answer> {
+fn answer(mut message: Value) -> Option<RpcResult> {
     if message["result"]["isError"] == true {
         let error = message["result"]["structuredContent"]["error"].take();
         return Some(Err(error));

@@ -8,10 +8,10 @@ use super::*;
 const ALL: &str = "@id(\"all\")\npermit (principal, action, resource);\n";
 const NONE: &str = "@id(\"all\")\nforbid (principal, action, resource);\n";
 
-/// The files of a folder, with nothing in the store beside them. Whoever asks waits.
-struct Files(Book);
+/// Files of a folder with an empty store, with blocking calls.
+struct FolderFixture(PolicyStore);
 
-impl Files {
+impl FolderFixture {
     fn load(&self) -> Result<Policy, PolicyError> {
         wait(self.0.load()).unwrap()
     }
@@ -24,19 +24,19 @@ impl Files {
         self.0.files().prepare()
     }
 
-    fn save(&self, name: &str, text: &str, now: Timestamp) -> Result<Kept, SaveError> {
+    fn save(&self, name: &str, text: &str, now: Timestamp) -> Result<SavedPolicyText, PolicySaveError> {
         wait(self.0.save(name, text, None, now))
     }
 
-    fn remove(&self, name: &str, now: Timestamp) -> Result<Kept, SaveError> {
+    fn remove(&self, name: &str, now: Timestamp) -> Result<SavedPolicyText, PolicySaveError> {
         wait(self.0.remove(name, None, now))
     }
 
-    fn history(&self, name: &str) -> Result<Vec<Version>, SaveError> {
+    fn history(&self, name: &str) -> Result<Vec<PolicyFileVersion>, PolicySaveError> {
         wait(self.0.history(name, None))
     }
 
-    fn restore(&self, name: &str, version: i64, now: Timestamp) -> Result<Kept, SaveError> {
+    fn restore(&self, name: &str, version: i64, now: Timestamp) -> Result<SavedPolicyText, PolicySaveError> {
         wait(self.0.restore(name, version, None, now))
     }
 }
@@ -45,18 +45,26 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
-fn fresh_folder() -> (tempfile::TempDir, Files) {
+fn fresh_folder() -> (tempfile::TempDir, FolderFixture) {
     let home = tempfile::tempdir().unwrap();
-    let policies = Policies::Folder(home.path().join("policies"));
+    let policies = PolicyFiles::Folder(home.path().join("policies"));
     policies.prepare().unwrap();
-    (home, Files(Book::new(policies, Arc::new(NullStore::default()), Shelf::Files, "ann".to_owned())))
+    (
+        home,
+        FolderFixture(PolicyStore::new(
+            policies,
+            Arc::new(NullStore::default()),
+            PolicyLocation::Files,
+            "ann".to_owned(),
+        )),
+    )
 }
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn texts(policies: &Files, name: &str) -> Vec<String> {
+fn texts(policies: &FolderFixture, name: &str) -> Vec<String> {
     policies.history(name).unwrap().into_iter().filter_map(|version| version.text).collect()
 }
 
@@ -77,7 +85,7 @@ fn what_would_not_hold_up_together_with_the_rest_is_not_written() {
     let clash = policies.save("other", ALL, at(1)).unwrap_err();
     assert!(clash.to_string().contains("two policies are called \"all\""), "{clash}");
     let both = "permit (principal, action, resource is Skill) when { resource.colour == 1 };\npermit (";
-    assert!(matches!(policies.save("all", both, at(2)), Err(SaveError::Invalid(_))));
+    assert!(matches!(policies.save("all", both, at(2)), Err(PolicySaveError::Invalid(_))));
     assert_eq!(policies.sources().unwrap(), before);
     let left: Vec<_> =
         fs::read_dir(home.path().join("policies/default")).unwrap().map(|e| e.unwrap().path()).collect();
@@ -114,7 +122,7 @@ fn each_save_keeps_the_text_before_it_and_any_of_them_can_come_back() {
     let oldest = policies.history("mine").unwrap().pop().unwrap();
     policies.restore("mine", oldest.version, at(4)).unwrap();
     assert!(policies.load().unwrap().ids().contains(&"all".to_owned()));
-    assert!(matches!(policies.restore("mine", 7, at(5)), Err(SaveError::NoVersion { .. })));
+    assert!(matches!(policies.restore("mine", 7, at(5)), Err(PolicySaveError::NoVersion { .. })));
 }
 
 #[test]
@@ -146,8 +154,11 @@ fn a_policy_is_removed_by_its_name_or_its_files_but_not_with_its_neighbours() {
     let (_home, policies) = fresh_folder();
     policies.save("mine", ALL, at(0)).unwrap();
     policies.remove("all", at(1)).unwrap();
-    assert!(matches!(policies.remove("all", at(2)), Err(SaveError::NotFound(_))));
-    assert!(matches!(policies.remove("starter-cancel", at(3)), Err(SaveError::Shared { count: 4, .. })));
+    assert!(matches!(policies.remove("all", at(2)), Err(PolicySaveError::NotFound(_))));
+    assert!(matches!(
+        policies.remove("starter-cancel", at(3)),
+        Err(PolicySaveError::Shared { count: 4, .. })
+    ));
     policies.remove("starter.cedar", at(4)).unwrap();
     policies.remove("allow-admin-all", at(5)).unwrap();
     assert!(policies.load().unwrap().ids().is_empty());
@@ -157,7 +168,7 @@ fn a_policy_is_removed_by_its_name_or_its_files_but_not_with_its_neighbours() {
 fn a_name_cannot_leave_the_folder() {
     let (_home, policies) = fresh_folder();
     for name in ["", "..", "../x", "a/b", "a\\b", ".hidden", "a b", ".cedar", "ü"] {
-        assert!(matches!(policies.save(name, ALL, at(0)), Err(SaveError::Name(_))), "{name}");
+        assert!(matches!(policies.save(name, ALL, at(0)), Err(PolicySaveError::Name(_))), "{name}");
     }
 }
 
@@ -174,21 +185,21 @@ fn many_saves_at_once_never_make_a_set_that_does_not_hold_up() {
 }
 
 /// A folder, and a store beside it.
-fn with_store() -> (tempfile::TempDir, Book) {
+fn with_store() -> (tempfile::TempDir, PolicyStore) {
     let home = tempfile::tempdir().unwrap();
-    let files = Policies::Folder(home.path().join("policies"));
+    let files = PolicyFiles::Folder(home.path().join("policies"));
     files.prepare().unwrap();
     let store = rialto_store::SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap();
-    (home, Book::new(files, Arc::new(store), Shelf::Files, "ann".to_owned()))
+    (home, PolicyStore::new(files, Arc::new(store), PolicyLocation::Files, "ann".to_owned()))
 }
 
-const IN_STORE: Option<Shelf> = Some(Shelf::Store);
+const IN_STORE: Option<PolicyLocation> = Some(PolicyLocation::Store);
 
 #[tokio::test]
 async fn policies_of_both_kinds_are_in_force_and_say_where_they_are_kept() {
     let (_home, book) = with_store();
     let kept = book.save("mine", "permit (principal, action, resource);", IN_STORE, at(0)).await.unwrap();
-    assert_eq!((kept.key.shelf, kept.name()), (Shelf::Store, "mine".to_owned()));
+    assert_eq!((kept.key.shelf, kept.name()), (PolicyLocation::Store, "mine".to_owned()));
     let rules = book.load().await.unwrap().unwrap().rules();
     let rule = rules.iter().find(|rule| rule.file == "store:mine").unwrap();
     assert_eq!(rule.name, "store:mine#1");
@@ -203,8 +214,8 @@ async fn what_is_kept_on_one_side_is_checked_together_with_the_other() {
     assert!(clash.to_string().contains("two policies are called \"all\""), "{clash}");
     book.remove("mine", None, at(2)).await.unwrap();
     book.save("other", ALL, IN_STORE, at(3)).await.unwrap();
-    assert!(matches!(book.save("mine", ALL, None, at(4)).await, Err(SaveError::Invalid(_))));
-    // Somebody who does not ask us is found out when they are read.
+    assert!(matches!(book.save("mine", ALL, None, at(4)).await, Err(PolicySaveError::Invalid(_))));
+    // A file that was edited directly is checked when it is read.
     fs::write(home.path().join("policies/default/mine.cedar"), ALL).unwrap();
     assert!(book.load().await.unwrap().is_err());
     book.remove("other", IN_STORE, at(5)).await.unwrap();
@@ -222,7 +233,7 @@ async fn a_policy_in_the_store_has_a_history_and_comes_back_from_it() {
     let seen: Vec<_> = history.iter().map(|version| (version.version, version.text.as_deref())).collect();
     assert_eq!(seen, [(3, None), (2, Some(NONE)), (1, Some(ALL))]);
     assert_eq!(history[0].by.as_deref(), Some("ann"));
-    assert!(matches!(book.restore("mine", 3, None, at(4)).await, Err(SaveError::NoVersion { .. })));
+    assert!(matches!(book.restore("mine", 3, None, at(4)).await, Err(PolicySaveError::NoVersion { .. })));
     assert_eq!(book.restore("mine", 1, None, at(4)).await.unwrap().to_string(), "store:mine");
     assert!(book.load().await.unwrap().unwrap().ids().contains(&"all".to_owned()));
 }
@@ -232,9 +243,9 @@ async fn a_name_that_is_on_both_sides_has_to_be_told_apart() {
     let (_home, book) = with_store();
     book.save("mine", ALL, None, at(0)).await.unwrap();
     book.save("mine", "// nothing", IN_STORE, at(1)).await.unwrap();
-    assert!(matches!(book.remove("mine", None, at(2)).await, Err(SaveError::Both(_))));
-    assert_eq!(book.remove("store:mine", None, at(3)).await.unwrap().key.shelf, Shelf::Store);
-    assert_eq!(book.remove("mine", None, at(4)).await.unwrap().key.shelf, Shelf::Files);
+    assert!(matches!(book.remove("mine", None, at(2)).await, Err(PolicySaveError::Both(_))));
+    assert_eq!(book.remove("store:mine", None, at(3)).await.unwrap().key.shelf, PolicyLocation::Store);
+    assert_eq!(book.remove("mine", None, at(4)).await.unwrap().key.shelf, PolicyLocation::Files);
 }
 
 fn acme(shared: SharedPolicies) -> PolicyScope {
@@ -244,19 +255,25 @@ fn acme(shared: SharedPolicies) -> PolicyScope {
 #[tokio::test]
 async fn an_org_sees_and_changes_its_own_policies_alone() {
     let (home, book) = with_store();
-    let theirs = book.within(acme(SharedPolicies::Hidden));
-    for shelf in [Some(Shelf::Files), IN_STORE] {
+    let theirs = book.with_scope(acme(SharedPolicies::Hidden));
+    for shelf in [Some(PolicyLocation::Files), IN_STORE] {
         book.save("mine", ALL, shelf, at(0)).await.unwrap();
-        // The same names are theirs to use, and say nothing to the others.
+        // Another org can use these names without effect on the others.
         let kept = theirs.save("mine", NONE, shelf, at(1)).await.unwrap();
         assert_eq!(kept.key.owner.as_ref().map(OrgId::as_str), Some("acme"));
         theirs.remove("mine", shelf, at(2)).await.unwrap();
-        assert!(matches!(theirs.remove("mine", shelf, at(3)).await, Err(SaveError::NotFound(_))));
-        assert!(matches!(theirs.restore("mine", 1, shelf, at(3)).await, Err(SaveError::NoVersion { .. })));
+        assert!(matches!(theirs.remove("mine", shelf, at(3)).await, Err(PolicySaveError::NotFound(_))));
+        assert!(matches!(
+            theirs.restore("mine", 1, shelf, at(3)).await,
+            Err(PolicySaveError::NoVersion { .. })
+        ));
         book.remove("mine", shelf, at(4)).await.unwrap();
     }
     for shared in ["starter.cedar", "starter", "allow-admin-all", "owner"] {
-        assert!(matches!(theirs.remove(shared, None, at(5)).await, Err(SaveError::NotFound(_))), "{shared}");
+        assert!(
+            matches!(theirs.remove(shared, None, at(5)).await, Err(PolicySaveError::NotFound(_))),
+            "{shared}"
+        );
     }
     // A text with the name of one for all orgs is a new one of theirs.
     theirs.save("starter", NONE, None, at(6)).await.unwrap();
@@ -271,7 +288,7 @@ async fn an_org_sees_and_changes_its_own_policies_alone() {
 #[tokio::test]
 async fn a_broken_policy_of_one_org_keeps_no_other_from_saving() {
     let (home, book) = with_store();
-    let theirs = book.within(acme(SharedPolicies::Hidden));
+    let theirs = book.with_scope(acme(SharedPolicies::Hidden));
     theirs.save("mine", ALL, None, at(0)).await.unwrap();
     fs::write(home.path().join("policies/acme/mine.cedar"), "permit (").unwrap();
     book.save("mine", ALL, None, at(1)).await.unwrap();
@@ -285,14 +302,14 @@ async fn the_owner_of_the_server_changes_policies_for_all_orgs_where_they_are() 
     let (home, book) = with_store();
     book.save("starter.cedar", "// nothing", None, at(0)).await.unwrap();
     assert_eq!(fs::read_to_string(home.path().join("policies/starter.cedar")).unwrap(), "// nothing");
-    let shared = book.within(acme(SharedPolicies::Only));
+    let shared = book.with_scope(acme(SharedPolicies::Only));
     for shelf in [None, IN_STORE] {
         let kept = shared.save("everywhere", ALL, shelf, at(1)).await.unwrap();
         assert_eq!(kept.key.owner, None);
         shared.remove("everywhere", shelf, at(2)).await.unwrap();
     }
     assert_eq!(shared.restore("everywhere", 1, IN_STORE, at(3)).await.unwrap().key.owner, None);
-    assert_eq!(book.forget_org(&"acme".into(), at(4)).await.unwrap(), 0);
-    book.within(acme(SharedPolicies::Hidden)).save("x", NONE, None, at(5)).await.unwrap();
-    assert_eq!(book.forget_org(&"acme".into(), at(6)).await.unwrap(), 1);
+    assert_eq!(book.remove_for_org(&"acme".into(), at(4)).await.unwrap(), 0);
+    book.with_scope(acme(SharedPolicies::Hidden)).save("x", NONE, None, at(5)).await.unwrap();
+    assert_eq!(book.remove_for_org(&"acme".into(), at(6)).await.unwrap(), 1);
 }

@@ -1,8 +1,7 @@
-//! What is logged, and how it looks.
+//! Logging: format, filter and lines about calls.
 //!
-//! A line about a call has the ids that everybody else uses too, as fields: with them its arguments and the words of a
-//! failure are found in the journal and the audit trail. They are not in the log, because an agent's words may repeat what
-//! it was told.
+//! A line about a call has its ids as fields, which find its arguments and the text of a failure in the journal and the audit log.
+//! They are not in the log, because an agent's text may repeat its input.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,30 +11,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// One JSON object a line, for programs.
+    /// One JSON object per line.
     Json,
 }
 
 /// Logs how calls end.
 pub(crate) struct CallLog {
-    /// Whether those that end well are worth more than a line for whoever looks for a mistake.
+    /// True if successful calls are logged at `info`.
     tells_all: bool,
 }
 
 /// Libraries that log whole messages or headers when they are asked for details. They are asked by name only.
-const TALKATIVE: [&str; 4] = ["rmcp", "h2", "hyper", "hyper_util"];
+const VERBOSE_LIBRARIES: [&str; 4] = ["rmcp", "h2", "hyper", "hyper_util"];
 
 /// Logs on stderr from now on. A filter that makes no sense is the default.
 pub(crate) fn start(filter: Option<&str>, default: &str, format: LogFormat) {
-    let filter = filter.and_then(|filter| EnvFilter::try_new(hushed(filter)).ok());
-    let filter = filter.unwrap_or_else(|| EnvFilter::new(hushed(default)));
+    let filter = filter.and_then(|filter| EnvFilter::try_new(quiet_filter(filter)).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(quiet_filter(default)));
     let lines =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLines(std::io::stderr()));
     match format {
@@ -60,22 +59,22 @@ impl<W: Write> Write for MaskedLines<W> {
     }
 }
 
-fn hushed(filter: &str) -> String {
-    let unnamed = TALKATIVE.iter().filter(|name| !filter.contains(*name));
+fn quiet_filter(filter: &str) -> String {
+    let unnamed = VERBOSE_LIBRARIES.iter().filter(|name| !filter.contains(*name));
     let hushed = unnamed.fold(filter.to_owned(), |filter, name| format!("{filter},{name}=error"));
-    // That a server cannot be reached is told by whoever wanted to reach it.
+    // Unreachable servers are reported by their callers.
     if filter.contains("rmcp") { hushed } else { format!("{hushed},rmcp::transport::worker=off") }
 }
 
 // === impl CallLog ===
 
 impl CallLog {
-    /// Calls that end well are told at `info` if `tells_all`, and at `debug` otherwise.
+    /// Successful calls are logged at `info` if `tells_all`, and at `debug` otherwise.
     pub(crate) const fn new(tells_all: bool) -> Self {
         Self { tells_all }
     }
 
-    fn done(&self, verb: &Verb, took_ms: u64) {
+    fn log_success(&self, verb: &Verb, took_ms: u64) {
         let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = verb;
         macro_rules! tell {
             ($level:ident) => {
@@ -98,7 +97,7 @@ impl Hook for CallLog {
     fn hear(&self, event: &mut VerbEvent) {
         match (event.phase, &event.error) {
             (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => {
-                self.done(&event.verb, event.duration_ms.unwrap_or_default());
+                self.log_success(&event.verb, event.duration_ms.unwrap_or_default());
             }
             (Phase::VerbError, Some(error)) => {
                 let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = &*event.verb;
@@ -113,16 +112,16 @@ impl Hook for CallLog {
                     error.code
                 );
             }
-            (Phase::Admin, error) => administered(event, error.as_ref()),
-            // Whoever turns a breaker or finds something says so itself.
+            (Phase::Admin, error) => log_admin_event(event, error.as_ref()),
+            // Breaker and guardrail events are logged at their source.
             (Phase::Breaker | Phase::Guardrail, _) => {}
             (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
         }
     }
 }
 
-/// One line for each administrative operation. What it changed stands in the audit trail only.
-fn administered(event: &VerbEvent, error: Option<&VerbError>) {
+/// One line for each administrative operation. Its changes are in the audit log only.
+fn log_admin_event(event: &VerbEvent, error: Option<&VerbError>) {
     let Verb { verb: name, org_id, agent_card_id, caller, .. } = &*event.verb;
     let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
     let (agent, org, ended) = (&**agent_card_id, &**org_id, outcome(event, error));
@@ -161,13 +160,13 @@ mod tests {
     #[test]
     fn a_library_that_repeats_what_passes_is_heard_only_if_it_is_named() {
         assert_eq!(
-            hushed("debug"),
+            quiet_filter("debug"),
             "debug,rmcp=error,h2=error,hyper=error,hyper_util=error,rmcp::transport::worker=off"
         );
         assert_eq!(
-            hushed("info,rmcp=debug,h2=info,hyper_util=warn"),
+            quiet_filter("info,rmcp=debug,h2=info,hyper_util=warn"),
             "info,rmcp=debug,h2=info,hyper_util=warn"
         );
-        assert!(EnvFilter::try_new(hushed("rialto_a2a=debug")).is_ok());
+        assert!(EnvFilter::try_new(quiet_filter("rialto_a2a=debug")).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! All numbers of a server, written as OpenMetrics text.
+//! All metrics of a server, as OpenMetrics text.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -16,29 +16,29 @@ use rialto_model::{
     store::Store,
 };
 
-use super::{calls::CallCounts, process::Process};
+use super::{call_metrics::CallCounts, process_metrics::ProcessMetrics};
 
-/// The numbers, as they are whenever somebody asks.
+/// Registry of metrics, read at scrape time.
 #[derive(Debug)]
-pub(crate) struct Metrics(Registry);
+pub(crate) struct MetricsRegistry(Registry);
 
-/// What came to the gate.
+/// Requests at admission.
 #[derive(Debug)]
-struct Requests(Arc<RequestCounters>);
+struct RequestCounts(Arc<RequestCounters>);
 
 /// Connections to the listener.
 #[derive(Debug)]
 pub(crate) struct ConnectionCounts(pub(crate) Arc<Connections>);
 
-/// What the engine and the store can tell at any time.
-struct Standing {
+/// Gauges of the engine and the store.
+struct EngineGauges {
     engine: Engine,
     store: Arc<dyn Store>,
 }
 
-// === impl Metrics ===
+// === impl MetricsRegistry ===
 
-impl Metrics {
+impl MetricsRegistry {
     /// The numbers of a server.
     pub(crate) fn new(
         calls: Arc<CallCounts>,
@@ -48,27 +48,27 @@ impl Metrics {
     ) -> Self {
         let mut metrics = Self(Registry::default());
         metrics.add(Box::new(calls));
-        metrics.add(Box::new(Requests(counters)));
-        metrics.add(Box::new(Standing { engine, store }));
-        metrics.add(Box::new(Process::started(SystemClock.now())));
+        metrics.add(Box::new(RequestCounts(counters)));
+        metrics.add(Box::new(EngineGauges { engine, store }));
+        metrics.add(Box::new(ProcessMetrics::new(SystemClock.now())));
         metrics
     }
 
-    /// Shows somebody else's numbers too.
+    /// Adds a collector.
     pub(crate) fn add(&mut self, collector: Box<dyn Collector>) {
         self.0.register_collector(collector);
     }
 
     /// The page that Prometheus reads.
-    pub(crate) fn page(&self) -> Result<String, fmt::Error> {
+    pub(crate) fn render(&self) -> Result<String, fmt::Error> {
         let mut page = String::with_capacity(8 * 1024);
         text::encode(&mut page, &self.0).map(|()| page)
     }
 }
 
-// === impl Requests ===
+// === impl RequestCounts ===
 
-impl Collector for Requests {
+impl Collector for RequestCounts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let help = "HTTP requests that were answered";
         let mut requests =
@@ -101,11 +101,11 @@ impl Collector for ConnectionCounts {
     }
 }
 
-// === impl Standing ===
+// === impl EngineGauges ===
 
-impl Collector for Standing {
+impl Collector for EngineGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Calls that run in this process, those included that nobody waits for any more";
+        let help = "Calls in progress in this process, including detached ones";
         encoder
             .encode_descriptor("rialto_calls_in_flight", help, None, MetricType::Gauge)?
             .encode_gauge(&(u64::try_from(self.engine.running().count()).unwrap_or(u64::MAX)))?;
@@ -142,19 +142,19 @@ impl Collector for Standing {
     }
 }
 
-/// Name of this process as a node, and whether the node is drained.
+/// Name of this process as a node, and its drained state.
 fn encode_node(encoder: &mut DescriptorEncoder<'_>, engine: &Engine) -> fmt::Result {
     let Some(name) = engine.nodes().name() else { return Ok(()) };
     encoder
         .encode_descriptor("rialto_node", "Node that these numbers are of", None, MetricType::Info)?
         .encode_info(&[("node", name)])?;
-    let help = "Whether this node is drained: 1 if it is, else 0";
+    let help = "1 if this node is drained, else 0";
     encoder
         .encode_descriptor("rialto_node_draining", help, None, MetricType::Gauge)?
         .encode_gauge(&u64::from(engine.nodes().is_draining()))
 }
 
-/// Circuit breakers by state, and how often each has opened.
+/// Circuit breakers by state, and how many times each has opened.
 fn encode_breakers(
     encoder: &mut DescriptorEncoder<'_>,
     engine: &Engine,
@@ -178,7 +178,7 @@ fn encode_breakers(
     Ok(())
 }
 
-impl fmt::Debug for Standing {
+impl fmt::Debug for EngineGauges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Standing").finish_non_exhaustive()
     }

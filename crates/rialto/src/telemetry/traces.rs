@@ -1,7 +1,7 @@
-//! Tells a collector of traces about calls, as OTLP over HTTP.
+//! Export of traces to a collector, as OTLP over HTTP.
 //!
-//! It is our own, and small: a queue that calls put what has ended into without waiting, and a task that sends it through
-//! the one way out. Whatever a collector does not take in time is lost and counted; a call never waits for it.
+//! A small implementation: ended calls are queued without waiting, and one task sends them through the outbound client. Spans that
+//! the collector does not accept in time are dropped and counted.
 
 use std::{
     fmt,
@@ -34,39 +34,39 @@ use tokio_util::sync::CancellationToken;
 use super::otlp::{Span, export_request, span_of_call};
 use crate::environment::Environment;
 
-/// What waits to be sent; more than this is lost.
-const QUEUE: usize = 8_192;
+/// Maximum number of queued spans; further ones are dropped.
+const MAX_QUEUED_SPANS: usize = 8_192;
 
-/// How much is sent at once.
-const BATCH: usize = 512;
+/// Maximum number of spans in a request.
+const MAX_BATCH_SPANS: usize = 512;
 
-/// How long less than that waits for more.
-const LINGER: Duration = Duration::from_millis(200);
+/// Time to wait for a batch to fill.
+const BATCH_DELAY: Duration = Duration::from_millis(200);
 
-/// How long a collector may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a request.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what is left may take at the end.
-const LAST: Duration = Duration::from_secs(3);
+/// Timeout of the final flush.
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where to send to, and as whom.
+/// Collector, with headers and service name.
 #[derive(Clone)]
-pub(crate) struct Destination {
+pub(crate) struct TraceDestination {
     uri: Uri,
     /// May hold the collector's secrets, so it is never shown.
     headers: HeaderMap,
     service: String,
 }
 
-/// Hears of calls and sends them.
-pub(crate) struct Traces {
-    queue: mpsc::Sender<Ended>,
+/// Hook that exports calls.
+pub(crate) struct TraceExporter {
+    queue: mpsc::Sender<EndedCall>,
     counts: Arc<SpanCounts>,
     stop: CancellationToken,
     sending: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What became of spans.
+/// Counters of exported and dropped spans.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     sent: AtomicU64,
@@ -74,7 +74,7 @@ pub(crate) struct SpanCounts {
 }
 
 /// A call that has ended.
-struct Ended {
+struct EndedCall {
     verb: Arc<Verb>,
     at: Timestamp,
     took: Duration,
@@ -82,19 +82,19 @@ struct Ended {
 }
 
 /// The side of the queue that sends.
-struct Sender {
+struct TraceSender {
     fetch: Arc<dyn Fetch>,
-    to: Destination,
-    queue: mpsc::Receiver<Ended>,
+    to: TraceDestination,
+    queue: mpsc::Receiver<EndedCall>,
     counts: Arc<SpanCounts>,
-    /// Whether the last one went well: only changes are worth a line.
+    /// True if the last request succeeded: only changes are logged.
     works: bool,
 }
 
-// === impl Destination ===
+// === impl TraceDestination ===
 
-impl Destination {
-    /// What is configured, or else what OpenTelemetry's own variables say; none if nobody says anything.
+impl TraceDestination {
+    /// Collector from the configuration or from OpenTelemetry's variables; none if neither is set.
     pub(crate) fn find(endpoint: Option<&str>, environment: &Environment) -> Result<Option<Self>, String> {
         let Some(base) = endpoint.or_else(|| environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
             return Ok(None);
@@ -106,44 +106,44 @@ impl Destination {
                            OTEL_EXPORTER_OTLP_HEADERS";
             return Err(message.to_owned());
         };
-        let headers = headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default())?;
+        let headers = parse_headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default())?;
         let service = environment.get("OTEL_SERVICE_NAME").unwrap_or("rialto").to_owned();
         Ok(Some(Self { uri, headers, service }))
     }
 }
 
-// === impl Traces ===
+// === impl TraceExporter ===
 
-impl Traces {
+impl TraceExporter {
     /// Sends from now on. To be called inside a Tokio runtime.
-    pub(crate) fn start(fetch: Arc<dyn Fetch>, to: Destination) -> Arc<Self> {
-        let (queue, receiver) = mpsc::channel(QUEUE);
+    pub(crate) fn start(fetch: Arc<dyn Fetch>, to: TraceDestination) -> Arc<Self> {
+        let (queue, receiver) = mpsc::channel(MAX_QUEUED_SPANS);
         let (counts, stop) = (Arc::<SpanCounts>::default(), CancellationToken::new());
-        let sender = Sender { fetch, to, queue: receiver, counts: Arc::clone(&counts), works: true };
+        let sender = TraceSender { fetch, to, queue: receiver, counts: Arc::clone(&counts), works: true };
         let sending = Mutex::new(Some(tokio::spawn(sender.run(stop.clone()))));
         Arc::new(Self { queue, counts, stop, sending })
     }
 
     /// Sends what is left, but does not take long.
-    pub(crate) async fn finish(&self) {
+    pub(crate) async fn flush(&self) {
         self.stop.cancel();
         let sending = self.sending.lock().take();
         if let Some(sending) = sending {
-            let _ = tokio::time::timeout(LAST, sending).await;
+            let _ = tokio::time::timeout(FINAL_FLUSH_TIMEOUT, sending).await;
         }
     }
 
-    /// What became of spans, for whoever shows numbers.
+    /// Counters of spans, for metrics.
     pub(crate) fn counts(&self) -> Arc<SpanCounts> {
         Arc::clone(&self.counts)
     }
 }
 
-impl Hook for Traces {
+impl Hook for TraceExporter {
     fn hear(&self, event: &mut VerbEvent) {
         let code = match (event.phase, &event.error) {
             (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => None,
-            // A failure is told twice, and the second time with its code.
+            // A failure has two events, and the second has its code.
             (Phase::VerbError, Some(error)) => Some(error.code),
             (Phase::Breaker | Phase::Guardrail | Phase::Admin, _)
             | (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => return,
@@ -152,49 +152,49 @@ impl Hook for Traces {
             return;
         }
         let (at, took) = (event.emitted_at, event.took.unwrap_or_default());
-        if self.queue.try_send(Ended { verb: Arc::clone(&event.verb), at, took, code }).is_err() {
+        if self.queue.try_send(EndedCall { verb: Arc::clone(&event.verb), at, took, code }).is_err() {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-// === impl Sender ===
+// === impl TraceSender ===
 
-impl Sender {
+impl TraceSender {
     async fn run(mut self, stop: CancellationToken) {
-        let mut batch = Vec::with_capacity(BATCH);
+        let mut batch = Vec::with_capacity(MAX_BATCH_SPANS);
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                count = self.queue.recv_many(&mut batch, BATCH) => if count == 0 { return },
+                count = self.queue.recv_many(&mut batch, MAX_BATCH_SPANS) => if count == 0 { return },
             }
-            if batch.len() < BATCH {
+            if batch.len() < MAX_BATCH_SPANS {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    () = tokio::time::sleep(LINGER) => {}
+                    () = tokio::time::sleep(BATCH_DELAY) => {}
                 }
             }
-            self.top_up(&mut batch);
+            self.fill_batch(&mut batch);
             self.send(&mut batch).await;
         }
-        self.top_up(&mut batch);
+        self.fill_batch(&mut batch);
         while !batch.is_empty() {
             self.send(&mut batch).await;
-            self.top_up(&mut batch);
+            self.fill_batch(&mut batch);
         }
     }
 
     /// Takes what is there already.
-    fn top_up(&mut self, batch: &mut Vec<Ended>) {
-        while batch.len() < BATCH
+    fn fill_batch(&mut self, batch: &mut Vec<EndedCall>) {
+        while batch.len() < MAX_BATCH_SPANS
             && let Ok(ended) = self.queue.try_recv()
         {
             batch.push(ended);
         }
     }
 
-    async fn send(&mut self, batch: &mut Vec<Ended>) {
+    async fn send(&mut self, batch: &mut Vec<EndedCall>) {
         let spans: Vec<Span> = batch.drain(..).filter_map(|ended| ended.span()).collect();
         let count = spans.len() as u64;
         let body = export_request(&self.to.service, spans).encode_to_vec();
@@ -205,16 +205,16 @@ impl Sender {
             uri: self.to.uri.clone(),
             headers,
             body: body.into(),
-            // It was named by whoever runs this server.
+            // The collector was configured by the operator.
             reach: Reach::Private,
-            patience: PATIENCE,
-            total: Some(PATIENCE),
+            patience: EXPORT_TIMEOUT,
+            total: Some(EXPORT_TIMEOUT),
             limit: None,
             http2: false,
         };
         let outcome = match self.fetch.fetch(request).await {
             Ok(answer) if answer.status.is_success() => {
-                // Nobody needs what it says, but a connection whose answer was read can be used again.
+                // The body is read so that the connection can be reused.
                 let _ = answer.body.read().await;
                 Ok(())
             }
@@ -225,11 +225,11 @@ impl Sender {
         counted.fetch_add(count, Ordering::Relaxed);
         match outcome {
             Err(why) if self.works => {
-                tracing::warn!("the collector does not take traces, they are lost until it does: {why}");
+                tracing::warn!("the collector does not accept traces, they are dropped: {why}");
                 self.works = false;
             }
             Ok(()) if !self.works => {
-                tracing::info!("the collector takes traces again");
+                tracing::info!("the collector accepts traces again");
                 self.works = true;
             }
             Ok(()) | Err(_) => {}
@@ -237,9 +237,9 @@ impl Sender {
     }
 }
 
-// === impl Ended ===
+// === impl EndedCall ===
 
-impl Ended {
+impl EndedCall {
     fn span(&self) -> Option<Span> {
         let begun = self.at.checked_sub(self.took).unwrap_or(self.at);
         Some(span_of_call(&self.verb, self.verb.trace.as_deref()?, (begun, self.at), self.code))
@@ -250,7 +250,7 @@ impl Ended {
 
 impl Collector for SpanCounts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Spans that a collector was to be told of";
+        let help = "Spans for the collector";
         let mut spans = encoder.encode_descriptor("rialto_spans", help, None, MetricType::Counter)?;
         for (outcome, count) in [("sent", &self.sent), ("lost", &self.lost)] {
             let (labels, count) = ([("outcome", outcome)], count.load(Ordering::Relaxed));
@@ -261,23 +261,23 @@ impl Collector for SpanCounts {
 }
 
 /// `name=value,name=value`, the values percent-encoded.
-fn headers(text: &str) -> Result<HeaderMap, String> {
+fn parse_headers(text: &str) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let read = pair.split_once('=').and_then(|(name, value)| {
             let name = name.trim().parse::<HeaderName>().ok()?;
-            let mut value = HeaderValue::from_bytes(&decoded(value.trim())?).ok()?;
+            let mut value = HeaderValue::from_bytes(&percent_decode(value.trim())?).ok()?;
             value.set_sensitive(true);
             Some((name, value))
         });
-        // What stands there may be a secret.
+        // The value may be a secret.
         let (name, value) = read.ok_or("OTEL_EXPORTER_OTLP_HEADERS must be like name=value,name=value")?;
         headers.insert(name, value);
     }
     Ok(headers)
 }
 
-fn decoded(text: &str) -> Option<Vec<u8>> {
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -295,9 +295,9 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn found(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Destination>, String> {
+    fn found(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<TraceDestination>, String> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Destination::find(endpoint, &variables.collect())
+        TraceDestination::find(endpoint, &variables.collect())
     }
 
     #[test]

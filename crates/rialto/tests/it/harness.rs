@@ -5,32 +5,32 @@
 
 pub(crate) mod a2a_client;
 pub(crate) mod agent;
-pub(crate) mod authority;
+pub(crate) mod certificate_authority;
 pub(crate) mod client;
-pub(crate) mod coder;
-pub(crate) mod deaths;
+pub(crate) mod coding_agent;
+pub(crate) mod foreign_agent;
 pub(crate) mod grpc;
 pub(crate) mod haproxy;
 pub(crate) mod http;
-pub(crate) mod issuer;
-pub(crate) mod journal;
-pub(crate) mod judge;
+pub(crate) mod kill_loop;
+pub(crate) mod mcp_upstream;
+pub(crate) mod model_server;
 pub(crate) mod nginx;
 pub(crate) mod nodes;
 pub(crate) mod outage;
 pub(crate) mod outcome;
-pub(crate) mod peer;
 pub(crate) mod placement;
 pub(crate) mod process;
-pub(crate) mod receiver;
 pub(crate) mod rialto;
 pub(crate) mod server;
-pub(crate) mod silent;
+pub(crate) mod silent_agent;
+pub(crate) mod simultaneous;
+pub(crate) mod slow_agent;
 pub(crate) mod stdio;
-pub(crate) mod stumbling;
-pub(crate) mod twice;
-pub(crate) mod upstream;
-pub(crate) mod worker;
+pub(crate) mod store_reader;
+pub(crate) mod token_issuer;
+pub(crate) mod unreliable_agent;
+pub(crate) mod webhook_receiver;
 
 use std::{
     path::{Path, PathBuf},

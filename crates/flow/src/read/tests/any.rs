@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::{
     condition::Condition,
-    graph::{self, Format, Marks},
-    reference::Root,
+    graph::{self, DrawingFormat, NodeMarkers},
+    reference::ReferenceRoot,
 };
 
 const SEEDS: [&str; 4] = [
@@ -61,24 +61,24 @@ const WORDS: [&str; 40] = [
     "over: [1]",
 ];
 
-/// What is read holds together; what is refused says why and where.
+/// Checks that a parsed workflow is sound, and that an error has a reason and a position.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let _ = json(text);
-    match workflow(Source { text, name: "any", kind: None }) {
+    match workflow(DefinitionSource { text, name: "any", kind: None }) {
         Ok(read) => {
             let ids: BTreeSet<&str> = read.nodes.iter().map(|node| node.id.as_str()).collect();
             prop_assert_eq!(ids.len(), read.nodes.len());
             let mut done: BTreeSet<&str> = BTreeSet::new();
             while done.len() < read.nodes.len() {
-                let is_ready = |node: &&crate::definition::Node| {
+                let is_ready = |node: &&crate::definition::WorkflowNode| {
                     !done.contains(node.id.as_str()) && node.needs.iter().all(|id| done.contains(id.as_str()))
                 };
                 let next: Vec<_> = read.nodes.iter().filter(is_ready).map(|node| node.id.as_str()).collect();
                 prop_assert!(!next.is_empty(), "nothing can go on");
                 done.extend(next);
             }
-            for format in [Format::Text, Format::Mermaid, Format::Svg] {
-                let _ = graph::draw(&read, format, &Marks::new());
+            for format in [DrawingFormat::Text, DrawingFormat::Mermaid, DrawingFormat::Svg] {
+                let _ = graph::draw(&read, format, &NodeMarkers::new());
             }
         }
         Err(problems) => {
@@ -136,6 +136,6 @@ proptest! {
         prop_assert_eq!(read.get(), expected.as_str());
         let test = Condition::parse(&format!("{{{{ item }}}} == {number}")).unwrap();
         let value = Json::parse(&number).unwrap();
-        prop_assert!(test.holds(&|root: &Root| (*root == Root::Item).then(|| value.clone())));
+        prop_assert!(test.is_true(&|root: &ReferenceRoot| (*root == ReferenceRoot::Item).then(|| value.clone())));
     }
 }

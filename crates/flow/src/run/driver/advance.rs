@@ -10,33 +10,33 @@ use rialto_model::{
 };
 use serde_json::json;
 
-use super::{Driver, Work};
+use super::{RunDriver, StepWork};
 use crate::{
-    definition::Does,
+    definition::NodeAction,
     run::{
-        act::{self, Act},
-        answer::{Answer, Decision},
-        board::Key,
-        plan::Move,
-        unit::{Unit, Wants},
+        answer::{ApprovalDecision, RunAnswer},
+        execution_state::StepKey,
+        ready_nodes::NodeTransition,
+        step_action::{self, StepAction},
+        step_runner::{StepRunner, StepStart},
     },
 };
 
-impl Driver {
+impl RunDriver {
     /// Puts everything on the board that may happen now.
     pub(super) fn advance(&mut self) {
         loop {
             let mut has_moved = false;
-            for next in self.board.moves() {
+            for next in self.execution.next_transitions() {
                 match next {
-                    Move::Leave(at) => self.skip(Key::node(at), None),
-                    Move::Lose(at, cause) => {
-                        let cause = self.board.node(cause).map_or("", |node| node.id.as_str());
+                    NodeTransition::Leave(at) => self.skip_step(StepKey::node(at), None),
+                    NodeTransition::Lose(at, cause) => {
+                        let cause = self.execution.node(cause).map_or("", |node| node.id.as_str());
                         let why = format!("{cause} did not succeed");
-                        self.skip(Key::node(at), Some(Failure::new(Kind::PeerFailed, why)));
+                        self.skip_step(StepKey::node(at), Some(Failure::new(Kind::PeerFailed, why)));
                     }
-                    Move::Begin(_) if !self.has_room() => continue,
-                    Move::Begin(at) => self.begin_node(at),
+                    NodeTransition::Begin(_) if !self.has_free_slot() => continue,
+                    NodeTransition::Begin(at) => self.begin_node(at),
                 }
                 has_moved = true;
             }
@@ -47,218 +47,244 @@ impl Driver {
         }
     }
 
-    /// Takes a run up again that was written down before: steps that were at work are looked for, and the answer goes to whoever
-    /// asked.
-    pub(in crate::run) fn take_up(&mut self, answer: Option<Answer>) {
-        let open: Vec<(Key, FlowStep)> = [StepState::Running, StepState::Retrying]
+    /// Resumes a stored run: the tasks of running steps are searched, and the answer is applied to its step.
+    pub(in crate::run) fn resume_run(&mut self, answer: Option<RunAnswer>) {
+        let open: Vec<(StepKey, FlowStep)> = [StepState::Running, StepState::Retrying]
             .into_iter()
-            .flat_map(|state| self.board.in_state(state).map(|(key, step)| (key, step.clone())))
+            .flat_map(|state| self.execution.steps_in_state(state).map(|(key, step)| (key, step.clone())))
             .collect();
         for (key, step) in open {
-            match (step.state, self.does(key)) {
-                (StepState::Retrying, _) => self.try_again(key, &step),
-                (_, Some(Does::Map { .. })) if key.item.is_none() => {}
-                _ => self.resume(key, step),
+            match (step.state, self.action_of(key)) {
+                (StepState::Retrying, _) => self.retry_step(key, &step),
+                (_, Some(NodeAction::Map { .. })) if key.item.is_none() => {}
+                _ => self.resume_step(key, step),
             }
         }
-        self.expire();
+        self.expire_approvals();
         if let Some(answer) = answer {
-            self.answer(answer);
+            self.apply_answer(answer);
         }
     }
 
     /// Hands an answer to the step that is meant.
-    fn answer(&mut self, answer: Answer) {
-        let mut held = self.board.in_state(StepState::Waiting);
-        let Some((key, step)) = held.find(|(_, step)| answer.is_for(step)) else { return };
+    fn apply_answer(&mut self, answer: RunAnswer) {
+        let mut held = self.execution.steps_in_state(StepState::Waiting);
+        let Some((key, step)) = held.find(|(_, step)| answer.answers_step(step)) else { return };
         let step = step.clone();
         drop(held);
         match (step.task.clone(), answer.decision()) {
             (Some(task), _) => {
                 let begun = FlowStep { state: StepState::Running, question: None, ..step };
-                self.put(key, begun);
-                self.begin_call(key, task, Wants::Answer(answer.parts));
+                self.set_step(key, begun);
+                self.begin_call(key, task, StepStart::Answer(answer.parts));
             }
-            (None, Some(Decision::Approve)) => {
+            (None, Some(ApprovalDecision::Approve)) => {
                 let decided = json!({ "approved": true });
-                self.complete(key, step, rialto_model::json::Json::of(&decided));
+                self.complete_step(key, step, rialto_model::json::Json::of(&decided));
             }
-            (None, Some(Decision::Deny)) => {
-                self.refuse(key, step, "it was denied");
+            (None, Some(ApprovalDecision::Deny)) => {
+                self.deny_step(key, step, "it was denied");
             }
             // Anything else is asked again.
             (None, None) => {}
         }
     }
 
-    /// Refuses what nobody has decided in time.
-    fn expire(&mut self) {
-        let now = self.crew.engine.now();
+    /// Denies approvals whose timeout has passed.
+    fn expire_approvals(&mut self) {
+        let now = self.context.engine.now();
         let is_late = |step: &FlowStep| {
             step.question.as_ref().and_then(|question| question.expires).is_some_and(|end| end <= now)
         };
-        let late: Vec<(Key, FlowStep)> = self
-            .board
-            .in_state(StepState::Waiting)
+        let late: Vec<(StepKey, FlowStep)> = self
+            .execution
+            .steps_in_state(StepState::Waiting)
             .filter(|(_, step)| is_late(step))
             .map(|(key, step)| (key, step.clone()))
             .collect();
         for (key, step) in late {
-            self.refuse(key, step, "nobody decided in time");
+            self.deny_step(key, step, "the approval timed out");
         }
     }
 
-    fn refuse(&mut self, key: Key, step: FlowStep, why: &str) {
-        self.fail(key, step, Failure::new(Kind::Denied, why));
+    fn deny_step(&mut self, key: StepKey, step: FlowStep, why: &str) {
+        self.fail_step(key, step, Failure::new(Kind::Denied, why));
     }
 
-    /// Whether one more step may be at work.
-    fn has_room(&self) -> bool {
-        let is_call = |key: Key| !(key.item.is_none() && matches!(self.does(key), Some(Does::Map { .. })));
-        let busy = self.board.in_state(StepState::Running).filter(|(key, _)| is_call(*key)).count();
-        busy < self.board.workflow.limits.parallel.max(1)
+    /// True if one more step may run.
+    fn has_free_slot(&self) -> bool {
+        let is_call = |key: StepKey| {
+            !(key.item.is_none() && matches!(self.action_of(key), Some(NodeAction::Map { .. })))
+        };
+        let busy = self.execution.steps_in_state(StepState::Running).filter(|(key, _)| is_call(*key)).count();
+        busy < self.execution.workflow.limits.parallel.max(1)
     }
 
     fn begin_node(&mut self, at: usize) {
-        let key = Key::node(at);
-        let Some(node) = self.board.node(at) else { return };
-        let holds = node.when.as_ref().is_none_or(|when| when.holds(&|root| self.board.find(root, key)));
+        let key = StepKey::node(at);
+        let Some(node) = self.execution.node(at) else { return };
+        let holds = node
+            .when
+            .as_ref()
+            .is_none_or(|when| when.is_true(&|root| self.execution.resolve_root(root, key)));
         if !holds {
-            return self.skip(key, None);
+            return self.skip_step(key, None);
         }
-        let step = FlowStep::begun(node.id.as_str(), None, 1, self.crew.engine.now());
+        let step = FlowStep::begun(node.id.as_str(), None, 1, self.context.engine.now());
         self.begin_step(key, step);
     }
 
-    /// Begins items of nodes that do the same for many. Answers whether there were any.
+    /// Starts items of `map` nodes. Returns true if there were any.
     fn begin_items(&mut self) -> bool {
         let mut has_begun = false;
-        for node in 0..self.board.workflow.nodes.len() {
-            let Some(Does::Map { parallel, .. }) = self.board.node(node).map(|node| &node.does) else {
+        for node in 0..self.execution.workflow.nodes.len() {
+            let Some(NodeAction::Map { parallel, .. }) = self.execution.node(node).map(|node| &node.action)
+            else {
                 continue;
             };
-            let is_busy = self.board.step(Key::node(node)).is_some_and(|it| it.state == StepState::Running);
+            let is_busy =
+                self.execution.step(StepKey::node(node)).is_some_and(|it| it.state == StepState::Running);
             let most = parallel.unwrap_or(usize::MAX);
             if !is_busy {
                 continue;
             }
-            for item in self.board.open_items(node) {
-                if !self.has_room() || self.board.busy_items(node) >= most {
+            for item in self.execution.unstarted_items(node) {
+                if !self.has_free_slot() || self.execution.running_items(node) >= most {
                     break;
                 }
-                let Some(id) = self.board.node(node).map(|node| node.id.to_string()) else { break };
-                let step = FlowStep::begun(id, Some(item), 1, self.crew.engine.now());
-                self.begin_step(Key { node, item: Some(item) }, step);
+                let Some(id) = self.execution.node(node).map(|node| node.id.to_string()) else { break };
+                let step = FlowStep::begun(id, Some(item), 1, self.context.engine.now());
+                self.begin_step(StepKey { node, item: Some(item) }, step);
                 has_begun = true;
             }
         }
         has_begun
     }
 
-    pub(super) fn try_again(&mut self, key: Key, step: &FlowStep) {
-        let next = FlowStep::begun(&*step.node, step.item, step.attempt + 1, self.crew.engine.now());
+    pub(super) fn retry_step(&mut self, key: StepKey, step: &FlowStep) {
+        let next = FlowStep::begun(&*step.node, step.item, step.attempt + 1, self.context.engine.now());
         self.begin_step(key, next);
     }
 
-    /// Begins a step: one that calls nobody is over at once.
-    fn begin_step(&mut self, key: Key, step: FlowStep) {
-        let Some(does) = self.does(key).cloned() else { return };
-        match Act::of(&does, &self.board, key) {
-            Ok(Some(act)) if self.lacks_secrets(key, &act) => self.fail(key, step, unkept()),
-            Ok(Some(act)) => {
-                let task = TaskId::fresh();
-                let input = Some(self.crew.kept(&act));
-                self.put(key, FlowStep { task: Some(task.clone()), input, ..step });
-                self.begin_act(key, task, act, false);
+    /// Starts a step; one without a call finishes at once.
+    fn begin_step(&mut self, key: StepKey, step: FlowStep) {
+        let Some(action) = self.action_of(key).cloned() else { return };
+        match StepAction::for_step(&action, &self.execution, key) {
+            Ok(Some(step_action)) if self.lacks_secrets(key, &step_action) => {
+                self.fail_step(key, step, secrets_lost())
             }
-            Ok(None) => self.begin_local(key, step, &does),
-            Err(failure) => self.fail(key, step, failure),
+            Ok(Some(step_action)) => {
+                let task = TaskId::fresh();
+                let input = Some(self.context.redacted_input(&step_action));
+                self.set_step(key, FlowStep { task: Some(task.clone()), input, ..step });
+                self.begin_action(key, task, step_action, false);
+            }
+            Ok(None) => self.begin_local(key, step, &action),
+            Err(failure) => self.fail_step(key, step, failure),
         }
     }
 
-    /// Looks for a step that was at work before.
-    fn resume(&mut self, key: Key, step: FlowStep) {
-        let (Some(does), Some(task)) = (self.does(key).cloned(), step.task.clone()) else {
+    /// Searches the task of a step that was running before.
+    fn resume_step(&mut self, key: StepKey, step: FlowStep) {
+        let (Some(action), Some(task)) = (self.action_of(key).cloned(), step.task.clone()) else {
             return self.begin_step(key, step);
         };
-        match Act::of(&does, &self.board, key) {
-            Ok(Some(act)) if self.lacks_secrets(key, &act) => {
-                // Nobody can call it any more; but whoever was called may have an answer.
-                let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
-                let lost = Wants::Resume(Box::new(Err(unkept())));
-                self.push(key, task, (called, takes_turn), lost);
+        match StepAction::for_step(&action, &self.execution, key) {
+            Ok(Some(step_action)) if self.lacks_secrets(key, &step_action) => {
+                // The skill cannot be called any more, but a task that was started may have a result.
+                let (called, takes_turn) = (step_action.callee_name(), !self.context.is_nested(&step_action));
+                let lost = StepStart::Resume(Box::new(Err(secrets_lost())));
+                self.enqueue(key, task, (called, takes_turn), lost);
             }
-            Ok(Some(act)) => self.begin_act(key, task, act, true),
-            Ok(None) => self.begin_local(key, step, &does),
-            Err(failure) => self.fail(key, step, failure),
+            Ok(Some(step_action)) => self.begin_action(key, task, step_action, true),
+            Ok(None) => self.begin_local(key, step, &action),
+            Err(failure) => self.fail_step(key, step, failure),
         }
     }
 
-    /// Whether what is to be said held secrets that were not kept when another process had the run.
-    fn lacks_secrets(&self, key: Key, act: &Act) -> bool {
+    /// True if the input contains secrets that were not stored when another process had the run.
+    fn lacks_secrets(&self, key: StepKey, step_action: &StepAction) -> bool {
         let is_for_items = key.item.is_some();
-        let list = self.board.step(Key::node(key.node)).filter(|_| is_for_items);
+        let list = self.execution.step(StepKey::node(key.node)).filter(|_| is_for_items);
         let list = list.and_then(|step| step.input.as_ref());
-        let is_lost = self.board.has_lost_secrets || list.is_some_and(is_redacted);
-        is_lost && is_redacted(&act.input())
+        let is_lost = self.execution.has_lost_secrets || list.is_some_and(is_redacted);
+        is_lost && is_redacted(&step_action.recorded_input())
     }
 
-    fn begin_act(&mut self, key: Key, task: TaskId, act: Act, is_resumed: bool) {
-        let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
-        let wants = if is_resumed { Wants::Resume(Box::new(Ok(act))) } else { Wants::Begin(Box::new(act)) };
-        self.push(key, task, (called, takes_turn), wants);
-    }
-
-    fn begin_call(&mut self, key: Key, task: TaskId, wants: Wants) {
-        let does = self.does(key);
-        let takes_turn = !matches!(does, Some(Does::Pipeline { .. } | Does::Workflow { .. }));
-        let called = match does {
-            Some(Does::Tool { name, .. }) => name.clone(),
-            _ => self.board.node(key.node).map_or_else(String::new, |node| node.id.to_string()),
+    fn begin_action(&mut self, key: StepKey, task: TaskId, step_action: StepAction, is_resumed: bool) {
+        let (called, takes_turn) = (step_action.callee_name(), !self.context.is_nested(&step_action));
+        let start = if is_resumed {
+            StepStart::Resume(Box::new(Ok(step_action)))
+        } else {
+            StepStart::Begin(Box::new(step_action))
         };
-        self.push(key, task, (called, takes_turn), wants);
+        self.enqueue(key, task, (called, takes_turn), start);
     }
 
-    fn push(&mut self, key: Key, task: TaskId, (called, takes_turn): (String, bool), wants: Wants) {
-        let timeout = self.board.node(key.node).and_then(|node| node.timeout);
-        let unit = Unit { crew: self.crew.clone(), task, called, wants, takes_turn, timeout };
-        self.starting.push((key, Work::Call(Box::new(unit))));
+    fn begin_call(&mut self, key: StepKey, task: TaskId, start: StepStart) {
+        let action = self.action_of(key);
+        let takes_turn = !matches!(action, Some(NodeAction::Pipeline { .. } | NodeAction::Workflow { .. }));
+        let called = match action {
+            Some(NodeAction::Tool { name, .. }) => name.clone(),
+            _ => self.execution.node(key.node).map_or_else(String::new, |node| node.id.to_string()),
+        };
+        self.enqueue(key, task, (called, takes_turn), start);
     }
 
-    /// What a step does: the node's own work, or what it does for each item.
-    pub(super) fn does(&self, key: Key) -> Option<&Does> {
-        match (&self.board.node(key.node)?.does, key.item) {
-            (Does::Map { does, .. }, Some(_)) => Some(does),
-            (does, _) => Some(does),
+    fn enqueue(
+        &mut self,
+        key: StepKey,
+        task: TaskId,
+        (called, takes_turn): (String, bool),
+        start: StepStart,
+    ) {
+        let timeout = self.execution.node(key.node).and_then(|node| node.timeout);
+        let unit = StepRunner { context: self.context.clone(), task, called, start, takes_turn, timeout };
+        self.starting.push((key, StepWork::Call(Box::new(unit))));
+    }
+
+    /// Action of a step: the node's, or that of its items.
+    pub(super) fn action_of(&self, key: StepKey) -> Option<&NodeAction> {
+        match (&self.execution.node(key.node)?.action, key.item) {
+            (NodeAction::Map { action, .. }, Some(_)) => Some(action),
+            (action, _) => Some(action),
         }
     }
 
-    fn skip(&mut self, key: Key, why: Option<Failure>) {
-        let Some(node) = self.board.node(key.node) else { return };
-        let now = self.crew.engine.now();
+    fn skip_step(&mut self, key: StepKey, why: Option<Failure>) {
+        let Some(node) = self.execution.node(key.node) else { return };
+        let now = self.context.engine.now();
         let step = FlowStep::begun(node.id.as_str(), None, 1, now);
-        self.put(key, FlowStep { state: StepState::Skipped, failure: why, ended_at: Some(now), ..step });
+        self.set_step(key, FlowStep { state: StepState::Skipped, failure: why, ended_at: Some(now), ..step });
     }
 
     /// Asks a person, and waits.
-    pub(super) fn ask(&mut self, key: Key, step: FlowStep, does: &Does) -> Result<(), Failure> {
-        let Does::Approval { question, details, expires } = does else { return Ok(()) };
-        let words = act::text(&act::render(question, &self.board, key)?);
-        let details = details.as_ref().map(|details| act::render(details, &self.board, key)).transpose()?;
+    pub(super) fn ask_caller(
+        &mut self,
+        key: StepKey,
+        step: FlowStep,
+        action: &NodeAction,
+    ) -> Result<(), Failure> {
+        let NodeAction::Approval { question, details, expires } = action else { return Ok(()) };
+        let words = step_action::json_as_text(&step_action::render_template(question, &self.execution, key)?);
+        let details = details
+            .as_ref()
+            .map(|details| step_action::render_template(details, &self.execution, key))
+            .transpose()?;
         let text = format!("{words}\n\nAnswer `approve` or `deny`.");
         let mut parts = vec![Part::text(text)];
         parts.extend(details.as_ref().map(|details| Part::data(redact(details))));
         let message = Message::new(fresh(), Role::Agent, parts);
-        let now = self.crew.engine.now();
+        let now = self.context.engine.now();
         let expires = expires.and_then(|after| now.checked_add(after).ok());
         let step = FlowStep { input: details.as_ref().map(redact), ..step };
-        self.hold(key, step, Question { ask: Ask::Input, message: Some(message), expires });
+        self.hold_step(key, step, Question { ask: Ask::Input, message: Some(message), expires });
         Ok(())
     }
 }
 
-fn unkept() -> Failure {
+fn secrets_lost() -> Failure {
     let why =
-        "another process began this run, and what it was given held secrets that are not kept; run it again";
+        "another process started this run, and its input contained secrets that are not stored; run it again";
     Failure::new(Kind::Conflict, why)
 }

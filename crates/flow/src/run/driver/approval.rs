@@ -1,5 +1,4 @@
-//! Nodes that wait until a person agrees: the same questions that calls wait with which need approval, so they are listed and
-//! decided with those.
+//! Approval nodes: their questions are ordinary approval requests, so they are listed and decided with those of calls.
 
 use rialto_engine::approvals::ApprovalRequest;
 use rialto_model::{
@@ -9,30 +8,32 @@ use rialto_model::{
     message::{Content, Part},
 };
 
-use super::Driver;
+use super::RunDriver;
 use crate::{
-    definition::Does,
-    run::{answer::approval_of, board::Key},
+    definition::NodeAction,
+    run::{answer::approval_id, execution_state::StepKey},
 };
 
-impl Driver {
-    /// Puts the questions of nodes that wait for a person where people look for them; each once. Answers all that is held.
-    pub(super) async fn ask_people(&mut self, held: Vec<FlowStep>) -> Vec<FlowStep> {
+impl RunDriver {
+    /// Creates the approval requests of waiting steps, each once. Returns all waiting steps.
+    pub(super) async fn request_approvals(&mut self, held: Vec<FlowStep>) -> Vec<FlowStep> {
         let mut asked = Vec::with_capacity(held.len());
         for step in held {
-            let place = self.board.workflow.nodes.iter().position(|node| node.id.as_str() == step.node);
-            let is_asked = step.question.as_ref().is_some_and(|question| approval_of(question).is_some());
+            let place = self.execution.workflow.nodes.iter().position(|node| node.id.as_str() == step.node);
+            let is_asked = step.question.as_ref().is_some_and(|question| approval_id(question).is_some());
             match place.filter(|_| step.task.is_none() && !is_asked) {
-                Some(node) => asked.push(self.ask_person(Key { node, item: step.item }, step).await),
+                Some(node) => {
+                    asked.push(self.request_approval(StepKey { node, item: step.item }, step).await)
+                }
                 None => asked.push(step),
             }
         }
         asked
     }
 
-    async fn ask_person(&mut self, key: Key, step: FlowStep) -> FlowStep {
-        let Some(Does::Approval { expires, .. }) = self.does(key) else { return step };
-        let (patience, engine) = (*expires, self.crew.engine.clone());
+    async fn request_approval(&mut self, key: StepKey, step: FlowStep) -> FlowStep {
+        let Some(NodeAction::Approval { expires, .. }) = self.action_of(key) else { return step };
+        let (patience, engine) = (*expires, self.context.engine.clone());
         let words = step.question.as_ref().and_then(|question| question.message.as_ref());
         let words = words.map(rialto_model::message::Message::text).unwrap_or_default();
         let Some(row) = engine.registry().deployments().find_flows(&self.run.scope) else { return step };
@@ -42,7 +43,7 @@ impl Driver {
         let wish = ApprovalRequest {
             scope: self.run.scope.clone(),
             task: self.run.id.clone(),
-            caller: self.crew.caller.clone(),
+            caller: self.context.caller.clone(),
             agent: row.id.clone(),
             tool: format!("{} of {}", step.node, self.run.name),
             args: Json::of(&args),
@@ -52,13 +53,13 @@ impl Driver {
         };
         match engine.approvals().request(wish).await {
             Ok(Event::Asked { ask, message: Some(mut message), .. }) => {
-                // The words of the definition say better what this is about.
+                // The text of the definition is more specific.
                 if let Some(Part { content: Content::Text(text), .. }) = message.parts.first_mut() {
                     *text = words;
                 }
                 let question = Question { ask, message: Some(message), expires: None };
                 let step = FlowStep { question: Some(question), ..step };
-                self.put(key, step.clone());
+                self.set_step(key, step.clone());
                 step
             }
             Ok(_) => step,

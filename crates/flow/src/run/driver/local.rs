@@ -1,4 +1,4 @@
-//! Steps that call nobody, and those that run other definitions.
+//! Steps without a call, and `map` steps.
 
 use rialto_engine::redact;
 use rialto_model::{
@@ -10,83 +10,80 @@ use rialto_model::{
 };
 use serde_json::json;
 
-use super::Driver;
+use super::RunDriver;
 use crate::{
-    definition::Does,
-    run::{act, board::Key},
+    definition::NodeAction,
+    run::{execution_state::StepKey, step_action},
 };
 
-/// So many items are done for at most.
-const MOST_ITEMS: usize = 10_000;
+/// Maximum number of items of a `map`.
+const MAX_MAP_ITEMS: usize = 10_000;
 
-impl Driver {
-    /// Does what needs nobody. It is over at once, or waits.
-    pub(super) fn begin_local(&mut self, key: Key, step: FlowStep, does: &Does) {
-        let made = match does {
-            Does::Set { value } => act::render(value, &self.board, key),
-            Does::Condition { test, .. } => {
-                let holds = test.holds(&|root| self.board.find(root, key));
+impl RunDriver {
+    /// Executes a step that needs no call. It finishes at once, or waits.
+    pub(super) fn begin_local(&mut self, key: StepKey, step: FlowStep, action: &NodeAction) {
+        let made = match action {
+            NodeAction::Set { value } => step_action::render_template(value, &self.execution, key),
+            NodeAction::Condition { test, .. } => {
+                let holds = test.is_true(&|root| self.execution.resolve_root(root, key));
                 Ok(Json::of(&json!({ "result": holds })))
             }
-            Does::AgentRef { agent } => {
-                act::render(agent, &self.board, key).and_then(|agent| self.agent(&act::text(&agent)))
-            }
-            Does::Map { over, .. } => match self.begin_map(key, &step, over) {
+            NodeAction::AgentRef { agent } => step_action::render_template(agent, &self.execution, key)
+                .and_then(|agent| self.agent_description(&step_action::json_as_text(&agent))),
+            NodeAction::Map { over, .. } => match self.begin_map(key, &step, over) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
-            Does::Approval { .. } => match self.ask(key, step.clone(), does) {
+            NodeAction::Approval { .. } => match self.ask_caller(key, step.clone(), action) {
                 Ok(()) => return,
                 Err(failure) => Err(failure),
             },
-            Does::Invoke { .. }
-            | Does::Dispatch { .. }
-            | Does::Tool { .. }
-            | Does::Pipeline { .. }
-            | Does::Workflow { .. } => {
-                Err(Failure::new(Kind::Internal, "somebody has to be called for this"))
-            }
+            NodeAction::Invoke { .. }
+            | NodeAction::Dispatch { .. }
+            | NodeAction::Tool { .. }
+            | NodeAction::Pipeline { .. }
+            | NodeAction::Workflow { .. } => Err(Failure::new(Kind::Internal, "this action needs a call")),
         };
         match made {
-            Ok(output) => self.complete(key, step, output),
-            Err(failure) => self.fail(key, step, failure),
+            Ok(output) => self.complete_step(key, step, output),
+            Err(failure) => self.fail_step(key, step, failure),
         }
     }
 
     fn begin_map(
         &mut self,
-        key: Key,
+        key: StepKey,
         step: &FlowStep,
-        over: &crate::template::Template,
+        over: &crate::template::JsonTemplate,
     ) -> Result<(), Failure> {
-        let list = act::render(over, &self.board, key)?;
+        let list = step_action::render_template(over, &self.execution, key)?;
         if key.item.is_some() {
             return Err(Failure::new(
                 Kind::Unsupported,
-                "a map does not stand inside another; nest a workflow",
+                "a map cannot be inside another; use a nested workflow",
             ));
         }
-        if !self.board.set_items(key.node, &list) {
+        if !self.execution.set_items(key.node, &list) {
             let message =
-                "`over` is not a list; a reference to one keeps its type when nothing stands beside it";
+                "`over` is not a list; a reference to one keeps its type when it is the whole value";
             return Err(Failure::new(Kind::Invalid, message));
         }
-        let items = self.board.open_items(key.node).len();
-        if items > MOST_ITEMS {
-            let message = format!("`over` has {items} items; at most {MOST_ITEMS} are done at once");
+        let items = self.execution.unstarted_items(key.node).len();
+        if items > MAX_MAP_ITEMS {
+            let message = format!("`over` has {items} items; at most {MAX_MAP_ITEMS} are done at once");
             return Err(Failure::new(Kind::Invalid, message));
         }
         if items == 0 {
-            self.complete(key, FlowStep { input: Some(list), ..step.clone() }, Json::of(&[(); 0]));
+            self.complete_step(key, FlowStep { input: Some(list), ..step.clone() }, Json::of(&[(); 0]));
         } else {
-            self.put(key, FlowStep { input: Some(redact(&list)), ..step.clone() });
+            self.set_step(key, FlowStep { input: Some(redact(&list)), ..step.clone() });
         }
         Ok(())
     }
 
-    /// What is known of an agent.
-    fn agent(&self, name: &str) -> Result<Json, Failure> {
-        let (engine, caller) = (&self.crew.engine, &self.crew.caller);
+    /// Row of an agent, as output.
+    fn agent_description(&self, name: &str) -> Result<Json, Failure> {
+        let (engine, caller) = (&self.context.engine, &self.context.caller);
         let found = engine.registry().find(&caller.scope, name).ok();
         let target = found.map(|agent| Target { agent, skill: None });
         let target =
@@ -94,11 +91,11 @@ impl Driver {
                 let message = format!("no agent is known as \"{name}\"; `rialto agents list` shows them");
                 Failure::new(Kind::NotFound, message)
             })?;
-        Ok(described(&target.agent))
+        Ok(describe_agent(&target.agent))
     }
 }
 
-fn described(agent: &Agent) -> Json {
+fn describe_agent(agent: &Agent) -> Json {
     let skills: Vec<&str> = agent.card.skills.iter().map(|skill| skill.id.as_str()).collect();
     Json::of(&json!({
         "agentCardId": agent.id,

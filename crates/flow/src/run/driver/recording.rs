@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use rialto_model::{flow::FlowStep, store::StoreError};
 
-use super::Driver;
+use super::RunDriver;
 
 /// Backoff while the store is not available.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-// === impl Driver ===
+// === impl RunDriver ===
 
-impl Driver {
+impl RunDriver {
     /// Records the run and these steps. While the store is not available it is tried again: what steps have done cannot be had
     /// a second time.
     pub(super) async fn record(&mut self, is_new: bool, steps: &[FlowStep]) -> Result<bool, StoreError> {
@@ -24,7 +24,7 @@ impl Driver {
                 self.store.change_run(self.change(steps.to_vec())).await
             };
             match recorded {
-                // It is there: perhaps by an attempt of ours that nobody heard of.
+                // It exists: perhaps an earlier attempt succeeded without a response.
                 Ok(false) if is_new && is_unsure => {
                     match self.store.change_run(self.change(steps.to_vec())).await {
                         Err(StoreError::Unavailable(_)) => {}
@@ -40,7 +40,7 @@ impl Driver {
                 }
                 recorded => return recorded,
             }
-            if self.crew.engine.running().is_stopping() {
+            if self.context.engine.running().is_stopping() {
                 return Err(StoreError::Unavailable("this process ends before the store is back".into()));
             }
             tokio::time::sleep(pause).await;

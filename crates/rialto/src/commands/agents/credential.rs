@@ -1,4 +1,4 @@
-//! `rialto agents credential`: what an agent is shown at its door, and for whom.
+//! `rialto agents credential`: the credential sent to an agent, globally or per caller.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use rialto_model::{
 };
 
 use crate::{
-    cli::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
-    desk::Desk,
-    output::{self, Trouble},
+    api_client::ApiClient,
+    cli::{AgentCredentialOptions, AuthSchemeName, ClientAuthName, CredentialFlags, KeyPlaceName},
+    output::{self, CommandError},
     private_files,
 };
 
 /// The credential that the flags describe; none when they describe none.
-pub(super) fn wanted(flags: &CredentialFlags) -> Result<Option<Credential>, Trouble> {
+pub(super) fn credential_from_flags(flags: &CredentialFlags) -> Result<Option<Credential>, CommandError> {
     let scheme = scheme(flags)?;
     let Some(source) = source(flags) else {
         if scheme.is_some() || !flags.hosts.is_empty() {
-            let why = "say where the secret is: --secret env:NAME, file:PATH or store:NAME";
-            return Err(Trouble::usage(why));
+            let why = "name the source of the secret: --secret env:NAME, file:PATH or store:NAME";
+            return Err(CommandError::usage(why));
         }
         return Ok(None);
     };
@@ -31,27 +31,27 @@ pub(super) fn wanted(flags: &CredentialFlags) -> Result<Option<Credential>, Trou
 }
 
 /// Changes what an agent is shown.
-pub(super) async fn change(desk: &Desk, wanted: AgentCredential) -> Result<(), Trouble> {
-    let agent: AgentRow = desk.get(&["agents", &wanted.agent]).read().await?;
-    let credential = changed(agent.credential, &wanted)?;
+pub(super) async fn change(api: &ApiClient, wanted: AgentCredentialOptions) -> Result<(), CommandError> {
+    let agent: AgentRow = api.get(&["agents", &wanted.agent]).read().await?;
+    let credential = changed_credential(agent.credential, &wanted)?;
     let path = ["agents", agent.id.as_str(), "credential"];
-    let mut row: Extra = desk.put(&path).saying(&credential).read().await?;
+    let mut row: Extra = api.put(&path).with_json(&credential).read().await?;
     let shown = row.take("shownAs").and_then(|shown| shown.read::<Option<String>>().ok()).flatten();
-    warn(desk, credential.as_ref()).await;
+    warn(api, credential.as_ref()).await;
     if wanted.listing.json {
-        output::json(&row);
+        output::print_json(&row);
     } else if credential.is_none() {
-        output::line(format!("{} is shown nothing", agent.slug));
+        output::print_line(format!("no credential is sent to {}", agent.slug));
     } else {
-        output::line(format!("{} is shown: {}", agent.slug, shown.unwrap_or_default()));
+        output::print_line(format!("credential sent to {}: {}", agent.slug, shown.unwrap_or_default()));
     }
     Ok(())
 }
 
-/// What it is shown and where that comes from, never what it is.
-pub(crate) fn described(agent: &agent::Agent) -> String {
+/// Scheme and source of the credential, without the secret.
+pub(crate) fn describe_credential(agent: &agent::Agent) -> String {
     let Some(credential) = &agent.credential else { return String::new() };
-    let mut text = format!("{}, {}", shown_as(agent).unwrap_or_default(), credential.source);
+    let mut text = format!("{}, {}", describe_scheme(agent).unwrap_or_default(), credential.source);
     if !credential.hosts.is_empty() {
         text += &format!("; also for {}", credential.hosts.join(", "));
     }
@@ -59,47 +59,52 @@ pub(crate) fn described(agent: &agent::Agent) -> String {
         text += &format!("; for {caller}: {source}");
     }
     if credential.named_callers_only {
-        text += "; nobody else";
+        text += "; other callers are rejected";
     }
     text
 }
 
-/// How the secret is shown, or why it cannot be.
-pub(crate) fn shown_as(agent: &agent::Agent) -> Option<String> {
+/// Scheme of the credential, or the reason it cannot be used.
+pub(crate) fn describe_scheme(agent: &agent::Agent) -> Option<String> {
     let credential = agent.credential.as_ref()?;
     let scheme = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card));
     Some(scheme.map_or_else(|why| format!("nothing yet ({why})"), |scheme| scheme.to_string()))
 }
 
 /// Warns when a secret is missing, or when others can read it. A server on another machine reads its own secrets.
-pub(super) async fn warn(desk: &Desk, credential: Option<&Credential>) {
-    let (Some(credential), Some(program)) = (credential, desk.program()) else { return };
+pub(super) async fn warn(api: &ApiClient, credential: Option<&Credential>) {
+    let (Some(credential), Some(program)) = (credential, api.local_app()) else { return };
     for source in credential.callers.values().chain([&credential.source]) {
         if let Err(why) = (program.secrets)(source).await {
-            output::note(format!(
-                "warning: {why}, here and wherever the server is started; until then calls fail"
+            output::print_note(format!(
+                "warning: {why}, here and where the server is started; until it is set, calls fail"
             ));
         }
-        if let Some(path) = open_to_others(source) {
-            output::note(format!("others on this machine can read the secret in {path}; chmod 600 {path}"));
+        if let Some(path) = exposed_secret_file(source) {
+            output::print_note(format!(
+                "other users of this machine can read the secret in {path}; chmod 600 {path}"
+            ));
         }
     }
 }
 
 /// The file, if others can read it.
-pub(crate) fn open_to_others(source: &Source) -> Option<&str> {
+pub(crate) fn exposed_secret_file(source: &Source) -> Option<&str> {
     let Source::File(path) = source else { return None };
     private_files::is_open_to_others(Path::new(path)).ok()?.then_some(path)
 }
 
-fn changed(old: Option<Credential>, asked: &AgentCredential) -> Result<Option<Credential>, Trouble> {
+fn changed_credential(
+    old: Option<Credential>,
+    asked: &AgentCredentialOptions,
+) -> Result<Option<Credential>, CommandError> {
     let flags = &asked.credential;
     let Some(caller) = &asked.for_caller else {
         if asked.remove {
             return Ok(None);
         }
-        let mut new = match (wanted_or(flags, old.as_ref())?, old) {
-            (None, old) => old.ok_or_else(|| nothing_yet(&asked.agent))?,
+        let mut new = match (merge_credential(flags, old.as_ref())?, old) {
+            (None, old) => old.ok_or_else(|| no_credential(&asked.agent))?,
             (Some(new), old) => {
                 let callers = old.map(|old| (old.callers, old.named_callers_only)).unwrap_or_default();
                 Credential { callers: callers.0, named_callers_only: callers.1, ..new }
@@ -108,19 +113,22 @@ fn changed(old: Option<Credential>, asked: &AgentCredential) -> Result<Option<Cr
         new.named_callers_only = asked.named_callers_only.unwrap_or(new.named_callers_only);
         return Ok(Some(new));
     };
-    let mut credential = old.ok_or_else(|| nothing_yet(&asked.agent))?;
+    let mut credential = old.ok_or_else(|| no_credential(&asked.agent))?;
     match source(flags) {
         _ if asked.remove => drop(credential.callers.remove(caller)),
         Some(source) => drop(credential.callers.insert(caller.clone(), source)),
-        None => return Err(Trouble::usage("say where the caller's secret is, with --secret")),
+        None => return Err(CommandError::usage("name the source of the caller's secret with --secret")),
     }
     credential.named_callers_only = asked.named_callers_only.unwrap_or(credential.named_callers_only);
     Ok(Some(credential))
 }
 
-/// What the flags say, with the rest as it was: hosts may be named, or the scheme, without naming the source again.
-fn wanted_or(flags: &CredentialFlags, old: Option<&Credential>) -> Result<Option<Credential>, Trouble> {
-    let Some(old) = old.filter(|_| source(flags).is_none()) else { return wanted(flags) };
+/// Applies options to an existing credential: hosts or scheme can change without naming the source again.
+fn merge_credential(
+    flags: &CredentialFlags,
+    old: Option<&Credential>,
+) -> Result<Option<Credential>, CommandError> {
+    let Some(old) = old.filter(|_| source(flags).is_none()) else { return credential_from_flags(flags) };
     let scheme = scheme(flags)?.or_else(|| old.scheme.clone());
     let mut hosts = old.hosts.clone();
     for name in &flags.hosts {
@@ -137,17 +145,21 @@ fn source(flags: &CredentialFlags) -> Option<Source> {
     env.or_else(|| flags.token_file.clone().map(Source::File)).or_else(|| flags.secret.clone())
 }
 
-fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
+fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, CommandError> {
     let has_oauth = flags.client_id.is_some()
         || flags.token_url.is_some()
         || flags.audience.is_some()
         || flags.client_auth.is_some()
         || !flags.token_scopes.is_empty();
     let implied = [
-        (AuthKind::ApiKey, flags.key_name.is_some() || flags.key_in.is_some()),
-        (AuthKind::Basic, flags.user.is_some()),
+        (AuthSchemeName::ApiKey, flags.key_name.is_some() || flags.key_in.is_some()),
+        (AuthSchemeName::Basic, flags.user.is_some()),
         (
-            if flags.auth == Some(AuthKind::Exchange) { AuthKind::Exchange } else { AuthKind::OAuth2 },
+            if flags.auth == Some(AuthSchemeName::Exchange) {
+                AuthSchemeName::Exchange
+            } else {
+                AuthSchemeName::OAuth2
+            },
             has_oauth,
         ),
     ];
@@ -156,23 +168,25 @@ fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
     kinds.dedup();
     match kinds.as_slice() {
         [] => Ok(None),
-        [AuthKind::Bearer] => Ok(Some(Scheme::Bearer)),
-        [AuthKind::Basic] => Ok(Some(Scheme::Basic { user: flags.user.clone() })),
-        [AuthKind::ApiKey] => match &flags.key_name {
+        [AuthSchemeName::Bearer] => Ok(Some(Scheme::Bearer)),
+        [AuthSchemeName::Basic] => Ok(Some(Scheme::Basic { user: flags.user.clone() })),
+        [AuthSchemeName::ApiKey] => match &flags.key_name {
             Some(name) => Ok(Some(Scheme::ApiKey { place: place(flags.key_in), name: name.clone() })),
-            None => Err(Trouble::usage("an API key needs a name to stand under: --key-name X-API-Key")),
+            None => Err(CommandError::usage(
+                "an API key needs the name of a header, parameter or cookie: --key-name X-API-Key",
+            )),
         },
-        [AuthKind::OAuth2] => match &flags.client_id {
+        [AuthSchemeName::OAuth2] => match &flags.client_id {
             Some(client) => Ok(Some(Scheme::OAuth2(oauth(flags, client)))),
-            None => Err(Trouble::usage("OAuth 2 needs our name there: --client-id ID")),
+            None => Err(CommandError::usage("OAuth 2 needs a client id: --client-id ID")),
         },
-        [AuthKind::Exchange] => match (&flags.client_id, &flags.token_url) {
+        [AuthSchemeName::Exchange] => match (&flags.client_id, &flags.token_url) {
             (Some(client), Some(_)) => Ok(Some(Scheme::Exchange(oauth(flags, client)))),
-            _ => {
-                Err(Trouble::usage("an exchange needs our name and a place: --client-id ID --token-url URL"))
-            }
+            _ => Err(CommandError::usage(
+                "a token exchange needs a client id and a token endpoint: --client-id ID --token-url URL",
+            )),
         },
-        _ => Err(Trouble::usage("the flags describe more than one kind of credential; name one kind")),
+        _ => Err(CommandError::usage("the flags describe more than one kind of credential; name one kind")),
     }
 }
 
@@ -198,17 +212,17 @@ const fn place(name: Option<KeyPlaceName>) -> KeyPlace {
 }
 
 /// A host, perhaps with a port, as addresses spell it.
-fn host(name: &str) -> Result<String, Trouble> {
+fn host(name: &str) -> Result<String, CommandError> {
     let parsed =
         url::Url::parse(&format!("scheme://{name}")).ok().filter(|_| !name.contains(['/', '@', '?', '#']));
     match parsed.as_ref().and_then(url::Url::host_str) {
         Some(_) => Ok(name.to_ascii_lowercase()),
-        None => Err(Trouble::usage(format!("\"{name}\" is not a host or host:port"))),
+        None => Err(CommandError::usage(format!("\"{name}\" is not a host or host:port"))),
     }
 }
 
-fn nothing_yet(agent: &str) -> Trouble {
-    Trouble::usage(format!(
-        "{agent} is shown nothing yet; first say what everybody goes with: `rialto agents credential {agent} --secret SOURCE`"
+fn no_credential(agent: &str) -> CommandError {
+    CommandError::usage(format!(
+        "{agent} has no credential yet; first set the one for all callers: `rialto agents credential {agent} --secret SOURCE`"
     ))
 }

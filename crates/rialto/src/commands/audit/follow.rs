@@ -1,4 +1,4 @@
-//! What comes on record, as it comes: of every process on the data folder, or of a server.
+//! `rialto audit --follow`: new records of all processes on the data folder, or of a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,48 +16,48 @@ use rialto_model::{
 };
 use tokio::time::sleep;
 
-use super::row;
+use super::audit_row;
 use crate::{
-    cli::{AuditSearch, OutcomeName},
-    desk::{Desk, Stream, There},
-    output::{self, Trouble},
+    api_client::{ApiClient, RemoteApi, ServerEventStream},
+    cli::{AuditSearchOptions, CallOutcomeName},
+    output::{self, CommandError},
 };
 
-/// How long is waited before a stream that broke off is asked for again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before a broken stream is requested again.
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// So often a server may be away, one try after the other.
-const TRIES: u32 = 60;
+/// Maximum number of reconnects in a row.
+const MAX_RECONNECTS: u32 = 60;
 
-/// What is told to whoever follows.
-enum News {
+/// Item of the followed log.
+enum FollowUpdate {
     /// A record, and its JSON.
     Record(u64, Box<VerbEvent>, String),
-    /// So many came too fast.
+    /// Number of records that were skipped because output was too slow.
     Missed(u64),
 }
 
-/// Where it comes from.
-enum Source<'a> {
-    Here(Box<FeedSubscription>),
-    There { there: &'a There, stream: Option<Box<Stream<'a>>>, seen: Option<String> },
+/// Source of records.
+enum AuditEventSource<'a> {
+    Local(Box<FeedSubscription>),
+    Remote { remote: &'a RemoteApi, stream: Option<Box<ServerEventStream<'a>>>, seen: Option<String> },
 }
 
-/// Shows what comes on record, until nobody reads it any more.
-pub(super) async fn follow(desk: &Desk, search: &AuditSearch) -> Result<(), Trouble> {
-    let filter = filter(desk, search).await;
-    let mut source = Source::open(desk).await?;
-    output::note("Shows what comes on record from now on; Ctrl-C ends it.");
+/// Prints new records until output is closed.
+pub(super) async fn follow(api: &ApiClient, search: &AuditSearchOptions) -> Result<(), CommandError> {
+    let filter = audit_filter(api, search).await;
+    let mut source = AuditEventSource::open(api).await?;
+    output::print_note("Shows new records; Ctrl-C stops.");
     loop {
         let written = match source.next().await? {
-            News::Record(_, event, _) if !filter.fits(&event) => Ok(()),
-            News::Record(_, _, json) if search.listing.json => output::try_line(json),
-            News::Record(record, event, _) => {
-                output::try_line(output::printable(&row(record, &event).join("  ")))
+            FollowUpdate::Record(_, event, _) if !filter.fits(&event) => Ok(()),
+            FollowUpdate::Record(_, _, json) if search.listing.json => output::try_print_line(json),
+            FollowUpdate::Record(record, event, _) => {
+                output::try_print_line(output::sanitize(&audit_row(record, &event).join("  ")))
             }
-            News::Missed(missed) => {
-                output::note(format!(
-                    "{missed} records came too fast and are not shown here; `rialto audit` has them"
+            FollowUpdate::Missed(missed) => {
+                output::print_note(format!(
+                    "{missed} records were skipped because output was too slow; `rialto audit` lists them"
                 ));
                 Ok(())
             }
@@ -68,47 +68,47 @@ pub(super) async fn follow(desk: &Desk, search: &AuditSearch) -> Result<(), Trou
     }
 }
 
-// === impl Source ===
+// === impl AuditEventSource ===
 
-impl<'a> Source<'a> {
-    async fn open(desk: &'a Desk) -> Result<Self, Trouble> {
-        match desk {
-            Desk::Here(here) => {
-                let live = AuditFeed::new(Arc::clone(&here.program.store));
-                Ok(Self::Here(Box::new(live.subscribe(here.program.scope.org.clone(), None).await?)))
+impl<'a> AuditEventSource<'a> {
+    async fn open(api: &'a ApiClient) -> Result<Self, CommandError> {
+        match api {
+            ApiClient::Local(local) => {
+                let live = AuditFeed::new(Arc::clone(&local.program.store));
+                Ok(Self::Local(Box::new(live.subscribe(local.program.scope.org.clone(), None).await?)))
             }
-            Desk::There(there) => {
-                let stream = Some(Box::new(there.listen("/events", None).await?));
-                Ok(Self::There { there, stream, seen: None })
+            ApiClient::Remote(remote) => {
+                let stream = Some(Box::new(remote.listen("/events", None).await?));
+                Ok(Self::Remote { remote, stream, seen: None })
             }
         }
     }
 
-    async fn next(&mut self) -> Result<News, Trouble> {
+    async fn next(&mut self) -> Result<FollowUpdate, CommandError> {
         match self {
-            Self::Here(watch) => Ok(match watch.next().await? {
-                Noticed::Record(told) => {
-                    let json = serde_json::to_string(&AuditRecord::from(&*told)).unwrap_or_default();
-                    News::Record(told.record, Box::new(told.event.clone()), json)
+            Self::Local(watch) => Ok(match watch.next().await? {
+                Noticed::Record(response) => {
+                    let json = serde_json::to_string(&AuditRecord::from(&*response)).unwrap_or_default();
+                    FollowUpdate::Record(response.record, Box::new(response.event.clone()), json)
                 }
-                Noticed::Missed(missed) => News::Missed(missed),
+                Noticed::Missed(missed) => FollowUpdate::Missed(missed),
             }),
-            Self::There { there, stream, seen } => Ok(next_there(there, stream, seen).await?),
+            Self::Remote { remote, stream, seen } => Ok(next_remote(remote, stream, seen).await?),
         }
     }
 }
 
-/// What a server tells next. A stream that ends, as they do after a while, is gone on with.
-async fn next_there<'a>(
-    there: &'a There,
-    stream: &mut Option<Box<Stream<'a>>>,
+/// Next item from a server. A stream that ends is resumed.
+async fn next_remote<'a>(
+    remote: &'a RemoteApi,
+    stream: &mut Option<Box<ServerEventStream<'a>>>,
     seen: &mut Option<String>,
-) -> Result<News, Failure> {
+) -> Result<FollowUpdate, Failure> {
     let mut tries = 0;
     loop {
-        let told = match stream {
+        let response = match stream {
             Some(open) => open.next().await,
-            None => match there.listen("/events", seen.as_deref()).await {
+            None => match remote.listen("/events", seen.as_deref()).await {
                 Ok(open) => {
                     *stream = Some(Box::new(open));
                     continue;
@@ -116,31 +116,31 @@ async fn next_there<'a>(
                 Err(failure) => Err(failure),
             },
         };
-        match told {
+        match response {
             Ok(Some(event)) => {
                 *seen = event.id.clone().or_else(|| seen.take());
                 if let Ok(MissedRecords { missed }) = serde_json::from_str(&event.data) {
-                    return Ok(News::Missed(missed));
+                    return Ok(FollowUpdate::Missed(missed));
                 }
                 if let Ok(AuditRecord { record, event: verb, .. }) = serde_json::from_str(&event.data) {
-                    return Ok(News::Record(record, Box::new(verb), event.data));
+                    return Ok(FollowUpdate::Record(record, Box::new(verb), event.data));
                 }
             }
-            Err(failure) if !is_passing(&failure) || tries >= TRIES => return Err(failure),
+            Err(failure) if !is_transient(&failure) || tries >= MAX_RECONNECTS => return Err(failure),
             Ok(None) | Err(_) => {
                 tries += 1;
                 *stream = None;
-                sleep(PAUSE).await;
+                sleep(RECONNECT_PAUSE).await;
             }
         }
     }
 }
 
-/// What is to be followed. An agent that is no longer registered can still be asked for by its id.
-async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
+/// Filter of the followed records. An agent that was removed can be selected by its id.
+async fn audit_filter(api: &ApiClient, search: &AuditSearchOptions) -> AuditFilter {
     let agent = match &search.agent {
         Some(key) => {
-            let found: Result<AgentRow, _> = desk.get(&["agents", key]).read().await;
+            let found: Result<AgentRow, _> = api.get(&["agents", key]).read().await;
             Some(found.map_or_else(|_| AgentId::from(key.as_str()), |agent| agent.id))
         }
         None => None,
@@ -150,16 +150,16 @@ async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
         caller: search.caller.as_deref().map(CallerId::from),
         task: search.task.as_deref().map(TaskId::from),
         outcome: search.outcome.map(|outcome| match outcome {
-            OutcomeName::Completed => AuditOutcome::Completed,
-            OutcomeName::Failed => AuditOutcome::Failed,
-            OutcomeName::Denied => AuditOutcome::Denied,
+            CallOutcomeName::Completed => AuditOutcome::Completed,
+            CallOutcomeName::Failed => AuditOutcome::Failed,
+            CallOutcomeName::Denied => AuditOutcome::Denied,
         }),
         admin: search.admin,
         ..AuditFilter::default()
     }
 }
 
-/// Whether trouble of this kind may be over in a moment.
-const fn is_passing(failure: &Failure) -> bool {
+/// True if a retry could succeed.
+const fn is_transient(failure: &Failure) -> bool {
     matches!(failure.kind, Kind::PeerUnreachable | Kind::PeerTimeout | Kind::Busy)
 }

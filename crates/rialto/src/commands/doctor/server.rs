@@ -1,4 +1,4 @@
-//! A server elsewhere: whether it answers, whether it lets us in, and what we may do there.
+//! Checks of a remote server: reachability, readiness and permissions.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use rialto_model::{failure::Failure, rights::Right};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Finding, bad, good, warn};
-use crate::desk::{Desk, There};
+use super::{DoctorFinding, error_finding, ok_finding, warning};
+use crate::api_client::{ApiClient, RemoteApi};
 
-/// What keeps a server from taking calls.
+/// Response of a server's `/readyz`.
 #[derive(Default, Deserialize)]
-struct Ready {
-    reasons: Vec<Reason>,
+struct ReadinessReport {
+    reasons: Vec<ReadinessReason>,
 }
 
 #[derive(Deserialize)]
-struct Reason {
+struct ReadinessReason {
     check: String,
     message: String,
 }
 
-pub(super) async fn examine(desk: &Desk) -> Vec<Finding> {
-    let Desk::There(there) = desk else { return Vec::new() };
-    let mut findings = vec![good("server", there.base())];
-    match there.look("/healthz").await {
+pub(super) async fn examine(api: &ApiClient) -> Vec<DoctorFinding> {
+    let ApiClient::Remote(remote) = api else { return Vec::new() };
+    let mut findings = vec![ok_finding("server", remote.base())];
+    match remote.get_public("/healthz").await {
         Ok((StatusCode::OK, body)) if body.trim_ascii() == b"ok" => {
-            findings.push(good("health", "it answers"));
+            findings.push(ok_finding("health", "it answers"));
         }
         Ok((status, _)) => {
             let found = format!("something answers, with HTTP {}, but not as Rialto does", status.as_u16());
-            findings.push(bad(
+            findings.push(error_finding(
                 "health",
                 found,
                 "see that --server names the address that `rialto serve` printed",
@@ -40,60 +40,61 @@ pub(super) async fn examine(desk: &Desk) -> Vec<Finding> {
             return findings;
         }
         Err(failure) => {
-            findings.push(told("health", &failure));
+            findings.push(failure_finding("health", &failure));
             return findings;
         }
     }
-    findings.extend(readiness(there).await);
-    match desk.get(&["me"]).read::<CallerIdentity>().await {
-        Ok(me) => findings.extend(who_we_are(&me)),
-        Err(failure) => findings.push(told("token", &failure)),
+    findings.extend(check_readiness(remote).await);
+    match api.get(&["me"]).read::<CallerIdentity>().await {
+        Ok(me) => findings.extend(check_identity(&me)),
+        Err(failure) => findings.push(failure_finding("token", &failure)),
     }
     findings
 }
 
-async fn readiness(there: &There) -> Vec<Finding> {
-    match there.look("/readyz").await {
-        Ok((StatusCode::OK, _)) => vec![good("readiness", "it takes calls")],
+async fn check_readiness(remote: &RemoteApi) -> Vec<DoctorFinding> {
+    match remote.get_public("/readyz").await {
+        Ok((StatusCode::OK, _)) => vec![ok_finding("readiness", "accepts calls")],
         Ok((_, body)) => {
-            let Ready { reasons } = serde_json::from_slice(&body).unwrap_or_default();
-            let reason =
-                |reason: Reason| bad(&reason.check, reason.message, "see `rialto doctor` at its machine");
+            let ReadinessReport { reasons } = serde_json::from_slice(&body).unwrap_or_default();
+            let reason = |reason: ReadinessReason| {
+                error_finding(&reason.check, reason.message, "see `rialto doctor` at its machine")
+            };
             reasons.into_iter().map(reason).collect()
         }
-        Err(failure) => vec![told("readiness", &failure)],
+        Err(failure) => vec![failure_finding("readiness", &failure)],
     }
 }
 
-fn who_we_are(me: &CallerIdentity) -> Vec<Finding> {
+fn check_identity(me: &CallerIdentity) -> Vec<DoctorFinding> {
     let ours = env!("CARGO_PKG_VERSION");
     let version = if me.version == ours {
-        good("version", format!("Rialto {ours}, as here"))
+        ok_finding("version", format!("Rialto {ours}, like this machine"))
     } else {
-        warn(
+        warning(
             "version",
-            format!("Rialto {} there, {ours} here", me.version),
+            format!("Rialto {} on the server, {ours} on this machine", me.version),
             "use the same version on both sides",
         )
     };
     let CallerIdentity { caller, kind, org, project, scopes, may, .. } = me;
     let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-    let token = good(
+    let token = ok_finding(
         "token",
-        format!("it is that of {caller} ({}) in {org}/{project}, for {}", kind.as_str(), names.join(", ")),
+        format!("identifies {caller} ({}) in {org}/{project}, with {}", kind.as_str(), names.join(", ")),
     );
     let mut findings = vec![version, token];
     if !scopes.contains(&Right::Admin) {
         let fix = format!("rialto tokens create {caller} --scope admin --scope call --scope discover");
-        findings.push(warn("administration", "the token is not for it", &fix));
+        findings.push(warning("administration", "the token is not for it", &fix));
         return findings;
     }
     let may: BTreeMap<&String, &Value> = may.iter().collect();
     for (action, is_allowed) in may {
         findings.push(if *is_allowed == Value::Bool(true) {
-            good(action, "a policy permits it")
+            ok_finding(action, "a policy permits it")
         } else {
-            warn(
+            warning(
                 action,
                 "no policy permits it",
                 &format!("rialto policy add allow-admin {action} --caller {caller}"),
@@ -103,10 +104,10 @@ fn who_we_are(me: &CallerIdentity) -> Vec<Finding> {
     findings
 }
 
-/// A failure says itself how it is mended, behind its first half.
-fn told(what: &str, failure: &Failure) -> Finding {
+/// A failure's message ends with its fix, which is split off.
+fn failure_finding(what: &str, failure: &Failure) -> DoctorFinding {
     match failure.message.split_once("; ") {
-        Some((found, fix)) => bad(what, found, fix),
-        None => bad(what, failure.message.clone(), "see `rialto doctor` at its machine"),
+        Some((found, fix)) => error_finding(what, found, fix),
+        None => error_finding(what, failure.message.clone(), "see `rialto doctor` at its machine"),
     }
 }

@@ -15,13 +15,13 @@ use tokio::{
     process::{ChildStdin, ChildStdout, Command},
 };
 
-use super::entry::{Connection, expand};
-use crate::{cli::Client, config::Config, environment::Environment};
+use super::entry::{ClientConnection, expand};
+use crate::{cli::ClientApp, config::Config, environment::Environment};
 
-/// How long a server may take to start, to load its agents and to list its tools.
+/// Timeout for a server to start, load its agents and list its tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of what a failing program wrote to stderr is shown.
+/// Maximum length of stderr output in an error.
 const MAX_STDERR_BYTES: u64 = 4096;
 
 /// The version that most clients ask for.
@@ -31,7 +31,7 @@ const PROTOCOL_VERSION: &str = "2025-06-18";
 const CODEX_VARIABLES: &[&str] =
     &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"];
 
-/// What a server said of itself.
+/// Server information from the handshake.
 pub(super) struct ServerSummary {
     pub(super) name: String,
     pub(super) version: String,
@@ -46,14 +46,14 @@ pub(super) struct CheckFailure {
 
 /// Connects, initialises, and lists the tools.
 pub(super) async fn connect(
-    client: Client,
-    connection: &Connection,
+    client: ClientApp,
+    connection: &ClientConnection,
     environment: &Environment,
 ) -> Result<ServerSummary, CheckFailure> {
     let exchange = async {
         match connection {
-            Connection::Stdio { command, args } => over_stdio(client, command, args, environment).await,
-            Connection::Http { url, authorization } => {
+            ClientConnection::Stdio { command, args } => over_stdio(client, command, args, environment).await,
+            ClientConnection::Http { url, authorization } => {
                 over_http(client, url, authorization.as_deref(), environment).await
             }
         }
@@ -68,14 +68,14 @@ pub(super) async fn connect(
 }
 
 async fn over_stdio(
-    client: Client,
+    client: ClientApp,
     program: &str,
     args: &[String],
     environment: &Environment,
 ) -> Result<ServerSummary, CheckFailure> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    if client == Client::Codex {
+    if client == ClientApp::Codex {
         let passed = CODEX_VARIABLES.iter().filter_map(|name| Some((name, environment.get(name)?)));
         command.env_clear().envs(passed);
     }
@@ -135,7 +135,7 @@ async fn receive(lines: &mut Lines<BufReader<ChildStdout>>, id: u64) -> Result<V
 }
 
 async fn over_http(
-    client: Client,
+    client: ClientApp,
     url: &str,
     authorization: Option<&str>,
     environment: &Environment,
@@ -241,7 +241,7 @@ fn summary(hello: &Value, tools: &Value) -> Result<ServerSummary, String> {
     }
     let server = &hello["result"]["serverInfo"];
     let (Some(name), Some(tools)) = (server["name"].as_str(), tools["result"]["tools"].as_array()) else {
-        return Err("it is no MCP server".to_owned());
+        return Err("not an MCP server".to_owned());
     };
     let version = server["version"].as_str().unwrap_or_default().to_owned();
     Ok(ServerSummary { name: name.to_owned(), version, tools: tools.len() })

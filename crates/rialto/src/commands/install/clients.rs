@@ -1,80 +1,83 @@
-//! Configuration files of the clients: where each keeps its servers, and in which format.
+//! Configuration files of MCP clients: location and format.
 
 use std::path::{Path, PathBuf};
 
-use super::yaml_text::{Place, Shape};
-use crate::{cli::Client, environment::Environment, output::Trouble};
+use super::yaml_text::{EntryPlace, ServersShape};
+use crate::{cli::ClientApp, environment::Environment, output::CommandError};
 
 /// Our name in every client's configuration.
-pub(super) const NAME: &str = "rialto";
+pub(super) const ENTRY_NAME: &str = "rialto";
 
 /// Syntax of a configuration file, and where servers are in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Format {
+pub(super) enum ConfigFormat {
     /// JSON with comments; servers are members of this member.
     Json(&'static str),
     /// TOML; servers are tables below this one.
     Toml(&'static str),
     /// YAML; the text starts a file that does not exist yet.
-    Yaml(Place, &'static str),
+    Yaml(EntryPlace, &'static str),
 }
 
 /// Folders that paths are made from.
-struct Folders<'a> {
+struct ConfigFolders<'a> {
     home: PathBuf,
     environment: &'a Environment,
 }
 
 /// The file that a client reads, by its own environment variables.
-pub(super) fn config_path(client: Client, environment: &Environment) -> Result<PathBuf, Trouble> {
+pub(super) fn config_path(client: ClientApp, environment: &Environment) -> Result<PathBuf, CommandError> {
     let home = environment.get("HOME").or_else(|| environment.get("USERPROFILE"));
-    let home = home.ok_or_else(|| Trouble::other("the home folder is not known: set HOME"))?;
-    let folders = Folders { home: PathBuf::from(home), environment };
+    let home = home.ok_or_else(|| CommandError::failed("the home folder is not known: set HOME"))?;
+    let folders = ConfigFolders { home: PathBuf::from(home), environment };
     let path = match client {
-        Client::ClaudeCode => folders.claude_code(),
-        Client::ClaudeDesktop => folders.application("Claude").join("claude_desktop_config.json"),
-        Client::Gemini => folders.variable("GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
-        Client::Codex => folders.variable("CODEX_HOME", ".codex").join("config.toml"),
-        Client::Cursor => folders.home.join(".cursor/mcp.json"),
-        Client::Vscode => folders.vscode().join("mcp.json"),
-        Client::OpenCode => folders.opencode(),
-        Client::QwenCode => folders.variable("QWEN_HOME", ".qwen").join("settings.json"),
-        Client::Cline => folders.cline(),
-        Client::CopilotCli => folders.variable("COPILOT_HOME", ".copilot").join("mcp-config.json"),
-        Client::Zed => folders.zed().join("settings.json"),
-        Client::Windsurf => folders.home.join(".codeium/windsurf/mcp_config.json"),
-        Client::Goose => folders.goose().join("config.yaml"),
-        Client::Continue => folders.variable("CONTINUE_GLOBAL_DIR", ".continue").join("config.yaml"),
+        ClientApp::ClaudeCode => folders.claude_code(),
+        ClientApp::ClaudeDesktop => folders.application("Claude").join("claude_desktop_config.json"),
+        ClientApp::Gemini => folders.variable("GEMINI_CLI_HOME", "").join(".gemini/settings.json"),
+        ClientApp::Codex => folders.variable("CODEX_HOME", ".codex").join("config.toml"),
+        ClientApp::Cursor => folders.home.join(".cursor/mcp.json"),
+        ClientApp::Vscode => folders.vscode().join("mcp.json"),
+        ClientApp::OpenCode => folders.opencode(),
+        ClientApp::QwenCode => folders.variable("QWEN_HOME", ".qwen").join("settings.json"),
+        ClientApp::Cline => folders.cline(),
+        ClientApp::CopilotCli => folders.variable("COPILOT_HOME", ".copilot").join("mcp-config.json"),
+        ClientApp::Zed => folders.zed().join("settings.json"),
+        ClientApp::Windsurf => folders.home.join(".codeium/windsurf/mcp_config.json"),
+        ClientApp::Goose => folders.goose().join("config.yaml"),
+        ClientApp::Continue => folders.variable("CONTINUE_GLOBAL_DIR", ".continue").join("config.yaml"),
     };
     // The client is started elsewhere; what is relative here would be another file there.
-    std::path::absolute(&path).map_err(|error| Trouble::other(format!("{}: {error}", path.display())))
+    std::path::absolute(&path).map_err(|error| CommandError::failed(format!("{}: {error}", path.display())))
 }
 
-pub(super) const fn format(client: Client) -> Format {
+pub(super) const fn format(client: ClientApp) -> ConfigFormat {
     match client {
-        Client::ClaudeCode
-        | Client::ClaudeDesktop
-        | Client::CopilotCli
-        | Client::Windsurf
-        | Client::Cline
-        | Client::Gemini
-        | Client::Cursor
-        | Client::QwenCode => Format::Json("mcpServers"),
-        Client::Vscode => Format::Json("servers"),
-        Client::OpenCode => Format::Json("mcp"),
-        Client::Zed => Format::Json("context_servers"),
-        Client::Codex => Format::Toml("mcp_servers"),
-        Client::Goose => Format::Yaml(Place { key: "extensions", name: NAME, shape: Shape::Mapping }, ""),
-        Client::Continue => Format::Yaml(
-            Place { key: "mcpServers", name: NAME, shape: Shape::List },
+        ClientApp::ClaudeCode
+        | ClientApp::ClaudeDesktop
+        | ClientApp::CopilotCli
+        | ClientApp::Windsurf
+        | ClientApp::Cline
+        | ClientApp::Gemini
+        | ClientApp::Cursor
+        | ClientApp::QwenCode => ConfigFormat::Json("mcpServers"),
+        ClientApp::Vscode => ConfigFormat::Json("servers"),
+        ClientApp::OpenCode => ConfigFormat::Json("mcp"),
+        ClientApp::Zed => ConfigFormat::Json("context_servers"),
+        ClientApp::Codex => ConfigFormat::Toml("mcp_servers"),
+        ClientApp::Goose => ConfigFormat::Yaml(
+            EntryPlace { key: "extensions", name: ENTRY_NAME, shape: ServersShape::Mapping },
+            "",
+        ),
+        ClientApp::Continue => ConfigFormat::Yaml(
+            EntryPlace { key: "mcpServers", name: ENTRY_NAME, shape: ServersShape::List },
             "name: Local Config\nversion: 1.0.0\nschema: v1\n",
         ),
     }
 }
 
-// === impl Folders ===
+// === impl ConfigFolders ===
 
-impl Folders<'_> {
+impl ConfigFolders<'_> {
     /// The folder that a variable names, else one below the home folder.
     fn variable(&self, name: &str, below_home: &str) -> PathBuf {
         self.environment.get(name).map_or_else(|| self.home.join(below_home), PathBuf::from)
@@ -113,7 +116,7 @@ impl Folders<'_> {
         appdata.unwrap_or_else(|| self.application("Code")).join("User")
     }
 
-    /// All of its files are read; the entry goes into one that exists.
+    /// All of its files are read; the entry is written to an existing one.
     fn opencode(&self) -> PathBuf {
         if let Some(file) = self.environment.get("OPENCODE_CONFIG") {
             return PathBuf::from(file);

@@ -24,16 +24,16 @@ pub(super) struct ConfigFile {
     text: Option<String>,
 }
 
-/// How to undo what was written.
+/// Record for undoing a change.
 #[derive(Debug, Serialize, Deserialize)]
 struct InstallRecord {
     /// SHA-256 of the file as it was written.
     written: String,
-    /// Whether there was no file before.
+    /// True if there was no file before.
     created: bool,
-    /// Whether there was no place for servers before.
+    /// True if there was no list of servers before.
     made_servers: bool,
-    /// Where the file differs from the one before, and what was there.
+    /// Changed range and its former text.
     at: usize,
     length: usize,
     replaced: String,
@@ -48,10 +48,8 @@ impl ConfigFile {
             Ok(target) => target,
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_link => {
                 let to = fs::read_link(&path)?;
-                let message = format!(
-                    "it is a symlink to {}, which does not exist; create that file first",
-                    to.display()
-                );
+                let message =
+                    format!("symlink to {}, which does not exist; create that file first", to.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, message));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.clone(),
@@ -82,12 +80,12 @@ impl ConfigFile {
         Some(self.beside("before-rialto")).filter(|path| path.exists())
     }
 
-    /// Whether the place for servers is only there for our entry.
+    /// True if the list of servers was created for Rialto's entry.
     pub(super) fn made_servers(&self) -> bool {
         self.record().is_some_and(|record| record.made_servers)
     }
 
-    /// Writes the text with our entry, after a backup and a record. `made_servers` says that it had no place for servers.
+    /// Writes the text with the entry, after a backup and a record. `made_servers`: the list of servers is new.
     pub(super) fn install(&self, after: &str, made_servers: bool) -> io::Result<()> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
@@ -111,7 +109,7 @@ impl ConfigFile {
         write_new(&self.beside("rialto-install"), record.as_bytes(), self.permissions())
     }
 
-    /// The file as it was before our entry, if nothing else has changed since. `Some(None)` says that there was no file.
+    /// Original text, if nothing else has changed since. `Some(None)`: there was no file.
     pub(super) fn restored(&self) -> Option<Option<String>> {
         let record = self.record()?;
         let text = self.text.as_deref().filter(|text| hash(text) == record.written)?;
@@ -176,7 +174,7 @@ impl ConfigFile {
             write_new(&draft, after.as_bytes(), self.permissions()).and_then(|()| self.take_owner(&draft));
         match written {
             Ok(true) => fs::rename(&draft, &self.target),
-            // A new file would belong to somebody else: the bytes are replaced in the one that is there.
+            // A new file would have another owner: the bytes of the existing one are replaced.
             Ok(false) => {
                 fs::remove_file(&draft)?;
                 fs::write(&self.target, after)
@@ -226,7 +224,7 @@ fn write_new(path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) ->
     permissions.map_or(Ok(()), |permissions| fs::set_permissions(path, permissions))
 }
 
-/// The range of `before` that differs, and how long its replacement in `after` is.
+/// Changed range of `before`, and the length of its replacement in `after`.
 fn difference(before: &str, after: &str) -> (Range<usize>, usize) {
     let same = |a: &mut dyn Iterator<Item = (char, char)>| -> usize {
         a.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()

@@ -5,19 +5,19 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::clients::NAME;
-use crate::{cli::Client, environment::Environment};
+use super::clients::ENTRY_NAME;
+use crate::{cli::ClientApp, environment::Environment};
 
-/// How a client reaches us.
+/// Connection of a client to Rialto.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Connection {
-    /// It starts this program.
+pub(super) enum ClientConnection {
+    /// Program to start.
     Stdio { command: String, args: Vec<String> },
-    /// It calls this address.
+    /// URL to connect to.
     Http { url: String, authorization: Option<String> },
 }
 
-/// Members that say how to connect. Those that the new entry does not have are removed from an old one.
+/// Members of the connection. Those that the new entry lacks are removed from an old one.
 pub(super) const CONNECTION_MEMBERS: &[&str] = &[
     "type",
     "command",
@@ -36,51 +36,57 @@ pub(super) const CONNECTION_MEMBERS: &[&str] = &[
 
 /// Words of `rialto mcp` that the options of `rialto install` decide about.
 #[derive(Debug, Default)]
-pub(super) struct McpOptions<'a> {
+pub(super) struct McpArguments<'a> {
     pub(super) agents: &'a [String],
     pub(super) data: Option<String>,
     pub(super) config: Option<String>,
 }
 
 /// Entry that starts the program at `command`.
-pub(super) fn stdio_entry(client: Client, command: &Path, args: &[String]) -> Value {
+pub(super) fn stdio_entry(client: ClientApp, command: &Path, args: &[String]) -> Value {
     match client {
-        Client::ClaudeCode | Client::Vscode | Client::Cline => {
+        ClientApp::ClaudeCode | ClientApp::Vscode | ClientApp::Cline => {
             json!({ "type": "stdio", "command": command, "args": args })
         }
-        Client::ClaudeDesktop | Client::Gemini | Client::QwenCode | Client::Cursor | Client::Windsurf => {
+        ClientApp::ClaudeDesktop
+        | ClientApp::Gemini
+        | ClientApp::QwenCode
+        | ClientApp::Cursor
+        | ClientApp::Windsurf => {
             json!({ "command": command, "args": args })
         }
         // Without it, `codex exec` refuses every call, and an interactive session asks before each.
-        Client::Codex => {
+        ClientApp::Codex => {
             json!({ "command": command, "args": args, "default_tools_approval_mode": "approve" })
         }
-        Client::OpenCode => {
+        ClientApp::OpenCode => {
             let words: Vec<String> =
                 std::iter::once(command.display().to_string()).chain(args.to_vec()).collect();
             json!({ "type": "local", "command": words, "enabled": true })
         }
-        Client::CopilotCli => json!({ "type": "local", "command": command, "args": args, "tools": ["*"] }),
-        Client::Zed => json!({ "command": command, "args": args, "env": {} }),
-        Client::Goose => json!({
-            "enabled": true, "type": "stdio", "name": NAME, "description": "A2A agents and MCP tools",
+        ClientApp::CopilotCli => json!({ "type": "local", "command": command, "args": args, "tools": ["*"] }),
+        ClientApp::Zed => json!({ "command": command, "args": args, "env": {} }),
+        ClientApp::Goose => json!({
+            "enabled": true, "type": "stdio", "name": ENTRY_NAME, "description": "A2A agents and MCP tools",
             "cmd": command, "args": args, "envs": {}, "env_keys": [], "timeout": 300,
         }),
-        Client::Continue => json!({ "name": NAME, "type": "stdio", "command": command, "args": args }),
+        ClientApp::Continue => {
+            json!({ "name": ENTRY_NAME, "type": "stdio", "command": command, "args": args })
+        }
     }
 }
 
 /// Entry that connects to `url`, with the token that the client finds in the variable `token`.
-pub(super) fn http_entry(client: Client, url: &str, token: Option<&str>) -> Result<Value, String> {
+pub(super) fn http_entry(client: ClientApp, url: &str, token: Option<&str>) -> Result<Value, String> {
     let bearer = token.map(|name| authorization(client, name)).transpose()?;
     let mut entry = match client {
-        Client::ClaudeDesktop => {
+        ClientApp::ClaudeDesktop => {
             return Err("Claude Desktop's file has no HTTP servers; leave --http out, or add the URL in its settings under Connectors".to_owned());
         }
-        Client::ClaudeCode | Client::Vscode => json!({ "type": "http", "url": url }),
-        Client::Gemini | Client::QwenCode => json!({ "httpUrl": url }),
-        Client::Cursor | Client::Zed => json!({ "url": url }),
-        Client::Codex => {
+        ClientApp::ClaudeCode | ClientApp::Vscode => json!({ "type": "http", "url": url }),
+        ClientApp::Gemini | ClientApp::QwenCode => json!({ "httpUrl": url }),
+        ClientApp::Cursor | ClientApp::Zed => json!({ "url": url }),
+        ClientApp::Codex => {
             let mut entry = json!({ "url": url });
             if let Some(name) = token {
                 entry["bearer_token_env_var"] = name.into();
@@ -88,20 +94,20 @@ pub(super) fn http_entry(client: Client, url: &str, token: Option<&str>) -> Resu
             entry["default_tools_approval_mode"] = "approve".into();
             return Ok(entry);
         }
-        Client::OpenCode => json!({ "type": "remote", "url": url, "enabled": true, "oauth": false }),
-        Client::Cline => json!({ "type": "streamableHttp", "url": url }),
-        Client::CopilotCli => json!({ "type": "http", "url": url, "tools": ["*"] }),
-        Client::Windsurf => json!({ "serverUrl": url }),
-        Client::Goose => json!({
-            "enabled": true, "type": "streamable_http", "name": NAME, "description": "A2A agents and MCP tools",
+        ClientApp::OpenCode => json!({ "type": "remote", "url": url, "enabled": true, "oauth": false }),
+        ClientApp::Cline => json!({ "type": "streamableHttp", "url": url }),
+        ClientApp::CopilotCli => json!({ "type": "http", "url": url, "tools": ["*"] }),
+        ClientApp::Windsurf => json!({ "serverUrl": url }),
+        ClientApp::Goose => json!({
+            "enabled": true, "type": "streamable_http", "name": ENTRY_NAME, "description": "A2A agents and MCP tools",
             "uri": url, "envs": {}, "env_keys": token.into_iter().collect::<Vec<_>>(), "timeout": 300,
         }),
-        Client::Continue => json!({ "name": NAME, "type": "streamable-http", "url": url }),
+        ClientApp::Continue => json!({ "name": ENTRY_NAME, "type": "streamable-http", "url": url }),
     };
     if let Some(bearer) = bearer {
         let headers = json!({ "Authorization": bearer });
         match client {
-            Client::Continue => entry["requestOptions"] = json!({ "headers": headers }),
+            ClientApp::Continue => entry["requestOptions"] = json!({ "headers": headers }),
             _ => entry["headers"] = headers,
         }
     }
@@ -109,18 +115,22 @@ pub(super) fn http_entry(client: Client, url: &str, token: Option<&str>) -> Resu
 }
 
 /// Header with a reference to a variable, in the client's own syntax.
-fn authorization(client: Client, name: &str) -> Result<String, String> {
+fn authorization(client: ClientApp, name: &str) -> Result<String, String> {
     Ok(match client {
-        Client::ClaudeCode | Client::Gemini | Client::QwenCode | Client::CopilotCli | Client::Goose => {
+        ClientApp::ClaudeCode
+        | ClientApp::Gemini
+        | ClientApp::QwenCode
+        | ClientApp::CopilotCli
+        | ClientApp::Goose => {
             format!("Bearer ${{{name}}}")
         }
-        Client::Cursor | Client::Vscode | Client::Windsurf => format!("Bearer ${{env:{name}}}"),
-        Client::OpenCode => format!("Bearer {{env:{name}}}"),
-        Client::Continue => format!("Bearer ${{{{ secrets.{name} }}}}"),
-        Client::Codex | Client::ClaudeDesktop => String::new(),
-        Client::Cline | Client::Zed => {
+        ClientApp::Cursor | ClientApp::Vscode | ClientApp::Windsurf => format!("Bearer ${{env:{name}}}"),
+        ClientApp::OpenCode => format!("Bearer {{env:{name}}}"),
+        ClientApp::Continue => format!("Bearer ${{{{ secrets.{name} }}}}"),
+        ClientApp::Codex | ClientApp::ClaudeDesktop => String::new(),
+        ClientApp::Cline | ClientApp::Zed => {
             return Err(format!(
-                "{} reads no environment variables for headers, so the token would stand in its file; leave --http out (the program it starts needs no token), or leave --token-env out and write the header yourself",
+                "{} reads no environment variables for headers, so the token would be stored in its file; omit --http (the program it starts needs no token), or omit --token-env and write the header yourself",
                 client.name()
             ));
         }
@@ -128,9 +138,9 @@ fn authorization(client: Client, name: &str) -> Result<String, String> {
 }
 
 /// Arguments of `rialto mcp`: those that the entry has, with the agents and folders that are new.
-pub(super) fn mcp_args(known: Option<&Connection>, options: &McpOptions<'_>) -> Vec<String> {
+pub(super) fn mcp_args(known: Option<&ClientConnection>, options: &McpArguments<'_>) -> Vec<String> {
     let known = match known {
-        Some(Connection::Stdio { args, .. }) if args.first().is_some_and(|word| word == "mcp") => {
+        Some(ClientConnection::Stdio { args, .. }) if args.first().is_some_and(|word| word == "mcp") => {
             args.clone()
         }
         _ => vec!["mcp".to_owned()],
@@ -170,7 +180,7 @@ pub(super) fn check_url(option: &str, url: &str) -> Result<(), String> {
 }
 
 /// Reads an entry of any client.
-pub(super) fn connection(entry: &Value) -> Option<Connection> {
+pub(super) fn connection(entry: &Value) -> Option<ClientConnection> {
     let text = |names: &[&str]| names.iter().find_map(|name| entry.get(name)?.as_str()).map(str::to_owned);
     let words = |value: Option<&Value>| -> Vec<String> {
         let items = value.and_then(Value::as_array).into_iter().flatten();
@@ -180,13 +190,13 @@ pub(super) fn connection(entry: &Value) -> Option<Connection> {
         let headers = entry.get("headers").or_else(|| entry.get("requestOptions")?.get("headers"));
         let header = headers.and_then(|headers| headers.get("Authorization")?.as_str()).map(str::to_owned);
         let variable = text(&["bearer_token_env_var"]).map(|name| format!("Bearer ${{{name}}}"));
-        return Some(Connection::Http { url, authorization: header.or(variable) });
+        return Some(ClientConnection::Http { url, authorization: header.or(variable) });
     }
     if let Some(command) = text(&["command", "cmd"]) {
-        return Some(Connection::Stdio { command, args: words(entry.get("args")) });
+        return Some(ClientConnection::Stdio { command, args: words(entry.get("args")) });
     }
     let mut command = words(entry.get("command")).into_iter();
-    Some(Connection::Stdio { command: command.next()?, args: command.collect() })
+    Some(ClientConnection::Stdio { command: command.next()?, args: command.collect() })
 }
 
 /// Replaces references to variables, in any client's syntax. The error is the name of a variable that is not set.
@@ -227,9 +237,9 @@ mod tests {
     #[test]
     fn every_entry_is_read_back_as_the_connection_it_was_written_for() {
         let args = ["mcp".to_owned(), "--agent".to_owned(), "https://a.example".to_owned()];
-        for client in Client::value_variants() {
+        for client in ClientApp::value_variants() {
             let entry = stdio_entry(*client, Path::new("/bin/rialto"), &args);
-            let expected = Connection::Stdio { command: "/bin/rialto".to_owned(), args: args.to_vec() };
+            let expected = ClientConnection::Stdio { command: "/bin/rialto".to_owned(), args: args.to_vec() };
             assert_eq!(connection(&entry), Some(expected), "{client:?}");
         }
     }
@@ -237,29 +247,29 @@ mod tests {
     #[test]
     fn every_client_that_reads_variables_gets_its_token_from_one() {
         let mut clients = 0;
-        for client in Client::value_variants() {
+        for client in ClientApp::value_variants() {
             let Ok(entry) = http_entry(*client, "https://r.example/mcp", Some("TOKEN")) else { continue };
             assert!(!entry.to_string().contains("s3cret"));
-            let Some(Connection::Http { url, authorization: Some(header) }) = connection(&entry) else {
+            let Some(ClientConnection::Http { url, authorization: Some(header) }) = connection(&entry) else {
                 panic!("{client:?}: {entry}");
             };
             assert_eq!(url, "https://r.example/mcp");
             assert_eq!(expand(&header, &environment()), Ok("Bearer s3cret".to_owned()), "{client:?}");
             clients += 1;
         }
-        assert_eq!(clients, Client::value_variants().len() - 3, "all but Claude Desktop, Cline and Zed");
+        assert_eq!(clients, ClientApp::value_variants().len() - 3, "all but Claude Desktop, Cline and Zed");
     }
 
     #[test]
     fn agents_are_merged_and_other_words_stay() {
-        let known = Connection::Stdio {
+        let known = ClientConnection::Stdio {
             command: "rialto".to_owned(),
             args: ["mcp", "--names", "legacy", "--agent", "https://a.example", "--data", "/old"]
                 .map(str::to_owned)
                 .to_vec(),
         };
         let agents = ["https://a.example/".to_owned(), "https://b.example".to_owned()];
-        let options = McpOptions { agents: &agents, data: Some("/new".to_owned()), config: None };
+        let options = McpArguments { agents: &agents, data: Some("/new".to_owned()), config: None };
         let words = [
             "mcp",
             "--names",
@@ -272,8 +282,8 @@ mod tests {
             "https://b.example",
         ];
         assert_eq!(mcp_args(Some(&known), &options), words);
-        let http = Connection::Http { url: "http://x".to_owned(), authorization: None };
-        assert_eq!(mcp_args(Some(&http), &McpOptions::default()), ["mcp"]);
+        let http = ClientConnection::Http { url: "http://x".to_owned(), authorization: None };
+        assert_eq!(mcp_args(Some(&http), &McpArguments::default()), ["mcp"]);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::{Value, ser::PrettyFormatter};
 
-/// Text of a file and the same text as plain JSON, byte for byte at the same offsets.
-struct Document<'a> {
+/// Text of a file, and plain JSON with equal byte offsets.
+struct JsoncDocument<'a> {
     text: &'a str,
     /// The text with comments and trailing commas replaced by spaces.
     plain: String,
@@ -17,13 +17,13 @@ struct Document<'a> {
 }
 
 /// Spans of one object.
-struct Object {
+struct ObjectSpans {
     open: usize,
     close: usize,
-    members: Vec<Member>,
+    members: Vec<MemberSpans>,
 }
 
-struct Member {
+struct MemberSpans {
     key: String,
     start: usize,
     value: Range<usize>,
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str, path: &[&str]) -> Result<Option<Value>, String> {
 
 /// Sets the value at `path`. Objects on the way that do not exist are made.
 pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
-    let document = Document::new(text);
+    let document = JsoncDocument::new(text);
     if document.plain.trim().is_empty() {
         let whole = pretty(&nested(path, value), "  ");
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -63,7 +63,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, St
 
 /// Removes the member at `path`; a text without it stays as it is.
 pub(super) fn remove(text: &str, path: &[&str]) -> Result<String, String> {
-    let document = Document::new(text);
+    let document = JsoncDocument::new(text);
     if document.plain.trim().is_empty() {
         return Ok(text.to_owned());
     }
@@ -81,10 +81,10 @@ pub(super) fn remove(text: &str, path: &[&str]) -> Result<String, String> {
 }
 
 fn parse(plain: &str) -> Result<Value, String> {
-    serde_json::from_str(plain).map_err(|error| format!("it is not JSON ({error})"))
+    serde_json::from_str(plain).map_err(|error| format!("not JSON ({error})"))
 }
 
-/// Replaces comments and trailing commas by spaces, and says where comments are.
+/// Replaces comments and trailing commas by spaces; returns the ranges of comments.
 fn blank(text: &str) -> (String, Vec<Range<usize>>) {
     let mut bytes = text.as_bytes().to_vec();
     let mut comments = Vec::new();
@@ -106,7 +106,7 @@ fn blank(text: &str) -> (String, Vec<Range<usize>>) {
             }
             _ => at += 1,
         }
-        // `at` is behind a token: a comma waits to see whether a member follows.
+        // `at` is after a token: a comma is trailing unless a member follows.
         match bytes[at - 1] {
             b',' => commas = Some(at - 1),
             b'}' | b']' => {
@@ -172,23 +172,23 @@ fn splice(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
     out
 }
 
-// === impl Document ===
+// === impl JsoncDocument ===
 
-impl<'a> Document<'a> {
+impl<'a> JsoncDocument<'a> {
     fn new(text: &'a str) -> Self {
         let (plain, comments) = blank(text);
         Self { text, plain, comments }
     }
 
     /// The outermost object, once the whole text is known to be JSON.
-    fn root(&self) -> Result<Object, String> {
+    fn root(&self) -> Result<ObjectSpans, String> {
         if !parse(&self.plain)?.is_object() {
-            return Err("it is not a JSON object".to_owned());
+            return Err("not a JSON object".to_owned());
         }
         Ok(self.spans(self.skip_space(0)))
     }
 
-    fn object(&self, member: &Member) -> Result<Object, String> {
+    fn object(&self, member: &MemberSpans) -> Result<ObjectSpans, String> {
         if self.plain.as_bytes()[member.value.start] != b'{' {
             return Err(format!("\"{}\" is not an object", member.key));
         }
@@ -196,7 +196,7 @@ impl<'a> Document<'a> {
     }
 
     /// Spans of the object that opens at `open`. The text is valid JSON.
-    fn spans(&self, open: usize) -> Object {
+    fn spans(&self, open: usize) -> ObjectSpans {
         let bytes = self.plain.as_bytes();
         let mut members = Vec::new();
         let mut at = self.skip_space(open + 1);
@@ -209,9 +209,9 @@ impl<'a> Document<'a> {
                 at = self.skip_space(at + 1);
             }
             let name = serde_json::from_str(&self.plain[key.clone()]).unwrap_or_default();
-            members.push(Member { key: name, start: key.start, value });
+            members.push(MemberSpans { key: name, start: key.start, value });
         }
-        Object { open, close: at, members }
+        ObjectSpans { open, close: at, members }
     }
 
     fn skip_space(&self, from: usize) -> usize {
@@ -259,19 +259,19 @@ impl<'a> Document<'a> {
         &rest[..rest.len() - rest.trim_start_matches([' ', '\t']).len()]
     }
 
-    /// One level of indentation, as the file has it.
+    /// One level of the file's indentation.
     fn unit(&self) -> String {
         let first =
             self.spans(self.skip_space(0)).members.first().map(|member| self.indent(member.start).to_owned());
         first.filter(|unit| !unit.is_empty()).unwrap_or_else(|| "  ".to_owned())
     }
 
-    fn is_one_line(&self, object: &Object) -> bool {
+    fn is_one_line(&self, object: &ObjectSpans) -> bool {
         !self.text[object.open..object.close].contains('\n')
     }
 
     /// A value as text of a member of `object` on the line of `at`.
-    fn render(&self, value: &Value, object: &Object, at: usize) -> String {
+    fn render(&self, value: &Value, object: &ObjectSpans, at: usize) -> String {
         if self.is_one_line(object) && !object.members.is_empty() {
             return value.to_string();
         }
@@ -279,7 +279,7 @@ impl<'a> Document<'a> {
         pretty(value, &self.unit()).replace('\n', &line)
     }
 
-    fn insert(&self, object: &Object, key: &str, value: &Value) -> String {
+    fn insert(&self, object: &ObjectSpans, key: &str, value: &Value) -> String {
         let name = Value::from(key).to_string();
         let Some(last) = object.members.last() else {
             return self.fill(object, &name, value);
@@ -301,7 +301,7 @@ impl<'a> Document<'a> {
     }
 
     /// Inserts the first member of an object.
-    fn fill(&self, object: &Object, name: &str, value: &Value) -> String {
+    fn fill(&self, object: &ObjectSpans, name: &str, value: &Value) -> String {
         let (eol, unit) = (self.eol(), self.unit());
         let outer = self.indent(object.open).to_owned();
         let inner = format!("{outer}{unit}");
@@ -334,7 +334,7 @@ impl<'a> Document<'a> {
     }
 
     /// Removes one member with its comma and the white space before it.
-    fn cut(&self, object: &Object, index: usize) -> String {
+    fn cut(&self, object: &ObjectSpans, index: usize) -> String {
         let member = &object.members[index];
         let is_last = index + 1 == object.members.len();
         let until = object.members.get(index + 1).map_or(object.close, |next| next.start);
@@ -361,11 +361,11 @@ impl<'a> Document<'a> {
     }
 }
 
-// === impl Object ===
+// === impl ObjectSpans ===
 
-impl Object {
+impl ObjectSpans {
     /// The member of this name; of several the last one, as clients read it.
-    fn find(&self, key: &str) -> Option<&Member> {
+    fn find(&self, key: &str) -> Option<&MemberSpans> {
         self.members.iter().rfind(|member| member.key == key)
     }
 }

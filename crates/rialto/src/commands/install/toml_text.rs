@@ -10,7 +10,7 @@ use toml::{
 
 /// Reads the table at `path` (two keys); none if it is not there.
 pub(super) fn read(text: &str, path: [&str; 2]) -> Result<Option<Value>, String> {
-    let whole: toml::Table = text.parse().map_err(|error| format!("it is not TOML ({error})"))?;
+    let whole: toml::Table = text.parse().map_err(|error| format!("not TOML ({error})"))?;
     let Some(entry) = whole.get(path[0]).and_then(|servers| servers.get(path[1])) else {
         return Ok(None);
     };
@@ -95,7 +95,7 @@ fn collect(text: &str, table: &Spanned<DeValue<'_>>, ranges: &mut Vec<Range<usiz
 }
 
 fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, String> {
-    DeTable::parse(text).map_err(|error| format!("it is not TOML ({error})"))
+    DeTable::parse(text).map_err(|error| format!("not TOML ({error})"))
 }
 
 fn servers<'t, 'i>(whole: &'t Spanned<DeTable<'i>>, path: [&str; 2]) -> Option<&'t DeTable<'i>> {

@@ -6,9 +6,9 @@
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Value};
 
-/// Where a client keeps its servers.
+/// Shape of a client's list of servers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(super) enum ServersShape {
     /// A mapping from names to servers.
     Mapping,
     /// A list of servers, each with its `name`.
@@ -17,38 +17,38 @@ pub(super) enum Shape {
 
 /// Key of the outermost mapping, name of our entry, and how entries are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct EntryPlace {
     pub(super) key: &'static str,
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: ServersShape,
 }
 
 /// Value with the line (from 0) and column that it begins at.
-struct Node {
+struct YamlNode {
     value: Value,
     line: usize,
     column: usize,
     /// Members or items, with the place of their key or of themselves.
-    children: Vec<Child>,
+    children: Vec<YamlChild>,
 }
 
-struct Child {
+struct YamlChild {
     key: String,
     line: usize,
     column: usize,
-    node: Node,
+    node: YamlNode,
 }
 
-struct Reader<'a>(Parser<'a, StrInput<'a>>);
+struct YamlReader<'a>(Parser<'a, StrInput<'a>>);
 
 /// Reads our entry; none if it is not there.
-pub(super) fn read(text: &str, place: Place) -> Result<Option<Value>, String> {
+pub(super) fn read(text: &str, place: EntryPlace) -> Result<Option<Value>, String> {
     let root = parse(text)?;
     Ok(entry(&root, place).map(|child| child.node.value.clone()))
 }
 
 /// Sets our entry to `members`.
-pub(super) fn set(text: &str, place: Place, members: &Map<String, Value>) -> Result<String, String> {
+pub(super) fn set(text: &str, place: EntryPlace, members: &Map<String, Value>) -> Result<String, String> {
     let root = parse(text)?;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let out = match (servers(&root, place), entry(&root, place)) {
@@ -75,7 +75,7 @@ pub(super) fn set(text: &str, place: Place, members: &Map<String, Value>) -> Res
 }
 
 /// Removes our entry; a text without it stays as it is.
-pub(super) fn remove(text: &str, place: Place) -> Result<String, String> {
+pub(super) fn remove(text: &str, place: EntryPlace) -> Result<String, String> {
     let root = parse(text)?;
     let Some(child) = entry(&root, place) else {
         return Ok(text.to_owned());
@@ -86,7 +86,7 @@ pub(super) fn remove(text: &str, place: Place) -> Result<String, String> {
     let mut out: String = lines[..range.start].concat();
     if servers(&root, place).is_some_and(|list| list.node.children.len() == 1) {
         // A key without a value would be null.
-        let empty = if matches!(place.shape, Shape::Mapping) { "{}" } else { "[]" };
+        let empty = if matches!(place.shape, ServersShape::Mapping) { "{}" } else { "[]" };
         let line = out.lines().last().unwrap_or_default().to_owned();
         let bare = format!("{}:", place.key);
         if line.trim_end() != bare {
@@ -103,28 +103,28 @@ pub(super) fn remove(text: &str, place: Place) -> Result<String, String> {
     Ok(out)
 }
 
-fn servers(root: &Node, place: Place) -> Option<&Child> {
+fn servers(root: &YamlNode, place: EntryPlace) -> Option<&YamlChild> {
     root.children.iter().find(|child| child.key == place.key)
 }
 
-fn entry(root: &Node, place: Place) -> Option<&Child> {
+fn entry(root: &YamlNode, place: EntryPlace) -> Option<&YamlChild> {
     let servers = servers(root, place)?;
     servers.node.children.iter().find(|child| match place.shape {
-        Shape::Mapping => child.key == place.name,
-        Shape::List => child.node.value.get("name").and_then(Value::as_str) == Some(place.name),
+        ServersShape::Mapping => child.key == place.name,
+        ServersShape::List => child.node.value.get("name").and_then(Value::as_str) == Some(place.name),
     })
 }
 
 /// Column that an entry begins at: of its key, or of the dash before it.
-const fn item_column(child: &Child, place: Place) -> usize {
+const fn item_column(child: &YamlChild, place: EntryPlace) -> usize {
     match place.shape {
-        Shape::Mapping => child.column,
-        Shape::List => child.column.saturating_sub(2),
+        ServersShape::Mapping => child.column,
+        ServersShape::List => child.column.saturating_sub(2),
     }
 }
 
 /// Lines of an entry: its first, and those that are indented further.
-fn block(lines: &[&str], child: &Child, place: Place) -> std::ops::Range<usize> {
+fn block(lines: &[&str], child: &YamlChild, place: EntryPlace) -> std::ops::Range<usize> {
     let column = item_column(child, place);
     let is_inside =
         |line: &&&str| line.trim().is_empty() || line.len() - line.trim_start_matches(' ').len() > column;
@@ -136,14 +136,14 @@ fn block(lines: &[&str], child: &Child, place: Place) -> std::ops::Range<usize> 
 }
 
 /// Refuses entries that are not alone on their first line.
-fn ensure_block(lines: &[&str], child: &Child, place: Place) -> Result<(), String> {
+fn ensure_block(lines: &[&str], child: &YamlChild, place: EntryPlace) -> Result<(), String> {
     let line = lines.get(child.line).copied().unwrap_or_default();
     let start = line.trim_start_matches(' ');
     let indent = line.len() - start.len();
     let is_first = indent == item_column(child, place);
     let is_plain = match place.shape {
-        Shape::Mapping => start.trim_end() == format!("{}:", place.name),
-        Shape::List => start.starts_with("- ") && !start.starts_with("- {"),
+        ServersShape::Mapping => start.trim_end() == format!("{}:", place.name),
+        ServersShape::List => start.starts_with("- ") && !start.starts_with("- {"),
     };
     if is_first && is_plain {
         Ok(())
@@ -153,7 +153,7 @@ fn ensure_block(lines: &[&str], child: &Child, place: Place) -> Result<(), Strin
 }
 
 /// The line of the servers' key, ready for entries below it.
-fn open(line: &str, list: &Child) -> Result<String, String> {
+fn open(line: &str, list: &YamlChild) -> Result<String, String> {
     let rest = line.trim_end().strip_prefix(&format!("{}:", list.key)).map(str::trim);
     let is_below = list.node.line > list.line;
     match rest {
@@ -166,14 +166,14 @@ fn open(line: &str, list: &Child) -> Result<String, String> {
     }
 }
 
-fn render(place: Place, members: &Map<String, Value>, column: usize) -> String {
+fn render(place: EntryPlace, members: &Map<String, Value>, column: usize) -> String {
     let outer = " ".repeat(column);
     let mut out = match place.shape {
-        Shape::Mapping => format!("{outer}{}:\n", place.name),
-        Shape::List => String::new(),
+        ServersShape::Mapping => format!("{outer}{}:\n", place.name),
+        ServersShape::List => String::new(),
     };
     for (index, (key, value)) in members.iter().enumerate() {
-        let dash = if matches!(place.shape, Shape::List) && index == 0 { "- " } else { "  " };
+        let dash = if matches!(place.shape, ServersShape::List) && index == 0 { "- " } else { "  " };
         out.push_str(&format!("{outer}{dash}{key}: {}\n", flow(value)));
     }
     out
@@ -204,9 +204,9 @@ fn join(before: &[&str], middle: &str, after: &[&str]) -> String {
 
 /// Checks that the new text is the old one except for the entry.
 fn verify(
-    before: &Node,
+    before: &YamlNode,
     after: &str,
-    place: Place,
+    place: EntryPlace,
     members: Option<&Map<String, Value>>,
 ) -> Result<(), String> {
     let after = parse(after).map_err(|_| "it cannot be edited safely".to_owned())?;
@@ -219,8 +219,8 @@ fn verify(
     }
 }
 
-/// Everything but our entry.
-fn others(root: &Node, place: Place) -> Vec<(&str, Vec<&Value>)> {
+/// All other entries.
+fn others(root: &YamlNode, place: EntryPlace) -> Vec<(&str, Vec<&Value>)> {
     let ours = entry(root, place).map(|child| std::ptr::from_ref(&child.node.value));
     let listed = root.children.iter().map(|child| {
         let values: Vec<&Value> = if child.key == place.key {
@@ -236,12 +236,12 @@ fn others(root: &Node, place: Place) -> Vec<(&str, Vec<&Value>)> {
     listed.filter(|(key, values): &(&str, Vec<&Value>)| *key != place.key || !values.is_empty()).collect()
 }
 
-fn parse(text: &str) -> Result<Node, String> {
-    let mut reader = Reader(Parser::new_from_str(text));
+fn parse(text: &str) -> Result<YamlNode, String> {
+    let mut reader = YamlReader(Parser::new_from_str(text));
     loop {
         match reader.next()? {
             (Event::StreamEnd, _) => {
-                return Ok(Node { value: Value::Null, line: 0, column: 0, children: Vec::new() });
+                return Ok(YamlNode { value: Value::Null, line: 0, column: 0, children: Vec::new() });
             }
             (Event::StreamStart | Event::DocumentStart(_) | Event::Nothing, _) => {}
             (event @ Event::MappingStart(..), span) => {
@@ -249,23 +249,23 @@ fn parse(text: &str) -> Result<Node, String> {
                 while !matches!(reader.next()?.0, Event::StreamEnd) {}
                 return Ok(root);
             }
-            _ => return Err("it is not a YAML mapping".to_owned()),
+            _ => return Err("not a YAML mapping".to_owned()),
         }
     }
 }
 
-// === impl Reader ===
+// === impl YamlReader ===
 
-impl<'a> Reader<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), String> {
         match self.0.next_event() {
             Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(format!("it is not YAML ({error})")),
+            Some(Err(error)) => Err(format!("not YAML ({error})")),
             None => Ok((Event::StreamEnd, Span::default())),
         }
     }
 
-    fn node(&mut self, event: &Event<'a>, span: Span) -> Result<Node, String> {
+    fn node(&mut self, event: &Event<'a>, span: Span) -> Result<YamlNode, String> {
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         let (value, children) = match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) => (plain(text), Vec::new()),
@@ -280,12 +280,12 @@ impl<'a> Reader<'a> {
                 let members = children.iter().map(|child| (child.key.clone(), child.node.value.clone()));
                 (Value::Object(members.collect()), children)
             }
-            _ => return Err("it is not YAML".to_owned()),
+            _ => return Err("not YAML".to_owned()),
         };
-        Ok(Node { value, line, column, children })
+        Ok(YamlNode { value, line, column, children })
     }
 
-    fn items(&mut self) -> Result<Vec<Child>, String> {
+    fn items(&mut self) -> Result<Vec<YamlChild>, String> {
         let mut children = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -293,11 +293,11 @@ impl<'a> Reader<'a> {
                 return Ok(children);
             }
             let node = self.node(&event, span)?;
-            children.push(Child { key: String::new(), line: node.line, column: node.column, node });
+            children.push(YamlChild { key: String::new(), line: node.line, column: node.column, node });
         }
     }
 
-    fn members(&mut self) -> Result<Vec<Child>, String> {
+    fn members(&mut self) -> Result<Vec<YamlChild>, String> {
         let mut children = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
             let (event, span) = self.next()?;
             let node = self.node(&event, span)?;
             let name = key.value.as_str().map_or_else(|| key.value.to_string(), str::to_owned);
-            children.push(Child { key: name, line: key.line, column: key.column, node });
+            children.push(YamlChild { key: name, line: key.line, column: key.column, node });
         }
     }
 }
@@ -330,8 +330,8 @@ mod tests {
 
     use super::*;
 
-    const GOOSE: Place = Place { key: "extensions", name: "rialto", shape: Shape::Mapping };
-    const CONTINUE: Place = Place { key: "mcpServers", name: "rialto", shape: Shape::List };
+    const GOOSE: EntryPlace = EntryPlace { key: "extensions", name: "rialto", shape: ServersShape::Mapping };
+    const CONTINUE: EntryPlace = EntryPlace { key: "mcpServers", name: "rialto", shape: ServersShape::List };
 
     fn members() -> Map<String, Value> {
         let entry =
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn set_and_remove(text: &str, place: Place) -> String {
+    fn set_and_remove(text: &str, place: EntryPlace) -> String {
         let with = set(text, place, &members()).unwrap();
         assert_eq!(read(&with, place).unwrap(), Some(Value::Object(members())), "{with}");
         assert_eq!(set(&with, place, &members()).unwrap(), with);

@@ -4,24 +4,24 @@ use axum::body::to_bytes;
 
 use super::*;
 
-/// What an agent answers to one request.
+/// Response of an agent to one request.
 async fn ask(name: &str, method: &str, params: Value) -> String {
-    let desk = desk(name);
-    ask_again(&desk, method, params).await
+    let api = desk(name);
+    ask_again(&api, method, params).await
 }
 
-async fn ask_again(desk: &Arc<Desk>, method: &str, params: Value) -> String {
+async fn ask_again(api: &Arc<AgentState>, method: &str, params: Value) -> String {
     let mut headers = HeaderMap::new();
     headers.insert("a2a-version", "1.0".parse().unwrap());
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-    let response = answer(State(Arc::clone(desk)), headers, body.into()).await;
+    let response = handle_request(State(Arc::clone(api)), headers, body.into()).await;
     let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     String::from_utf8(body.to_vec()).unwrap()
 }
 
-fn desk(name: &str) -> Arc<Desk> {
-    let persona = PERSONAS.iter().find(|persona| persona.name == name).unwrap();
-    Arc::new(Desk { persona, shelf: Shelf::default() })
+fn desk(name: &str) -> Arc<AgentState> {
+    let persona = SAMPLE_PROFILES.iter().find(|persona| persona.name == name).unwrap();
+    Arc::new(AgentState { persona, shelf: RecentTasks::default() })
 }
 
 fn result(answer: &str) -> Value {
@@ -61,17 +61,17 @@ async fn a_story_is_streamed_piece_by_piece() {
 
 #[tokio::test]
 async fn a_task_that_nobody_waits_for_is_found_later() {
-    let desk = desk("Night Porter");
+    let api = desk("Night Porter");
     let params = json!({
         "message": {"parts": [], "metadata": {"skillId": "story"}},
         "configuration": {"blocking": false},
     });
-    let begun = result(&ask_again(&desk, "message/send", params).await);
+    let begun = result(&ask_again(&api, "message/send", params).await);
     assert_eq!(begun["status"]["state"], "working");
     let mut now = begun.clone();
     while now["status"]["state"] == "working" {
         sleep(Duration::from_millis(50)).await;
-        now = result(&ask_again(&desk, "tasks/get", json!({"id": begun["id"]})).await);
+        now = result(&ask_again(&api, "tasks/get", json!({"id": begun["id"]})).await);
     }
     assert_eq!(now["status"]["state"], "completed");
     assert_eq!(now["artifacts"][0]["parts"].as_array().map(Vec::len), Some(4));
@@ -79,10 +79,10 @@ async fn a_task_that_nobody_waits_for_is_found_later() {
 
 #[tokio::test]
 async fn a_canceled_story_ends_its_stream() {
-    let desk = desk("Night Porter");
+    let api = desk("Night Porter");
     let params = json!({"message": {"parts": [], "metadata": {"skillId": "story"}}});
-    let heard = ask_again(&desk, "message/stream", params);
-    let canceled = ask_again(&desk, "tasks/cancel", json!({"id": "night-porter-1"}));
+    let heard = ask_again(&api, "message/stream", params);
+    let canceled = ask_again(&api, "tasks/cancel", json!({"id": "night-porter-1"}));
     let (heard, canceled) = tokio::join!(biased; heard, canceled);
     assert_eq!(result(&canceled)["status"]["state"], "canceled");
     assert_eq!(events(&heard).last().unwrap()["status"]["state"], "canceled");

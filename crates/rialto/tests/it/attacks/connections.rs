@@ -9,22 +9,22 @@ use std::{
 
 use serde_json::json;
 
-use super::wire::{Raw, status};
+use super::wire::{RawConnection, status};
 use crate::harness::{
     PATIENCE,
     agent::SampleAgent,
     http,
     rialto::Rialto,
-    server::{Server, message},
+    server::{ServerProcess, message},
     until,
 };
 
 /// A connection that stays open from request to request.
-struct Kept(TcpStream);
+struct OpenConnection(TcpStream);
 
-// === impl Kept ===
+// === impl OpenConnection ===
 
-impl Kept {
+impl OpenConnection {
     fn open(host: &str) -> Self {
         let stream = TcpStream::connect(host).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -59,7 +59,7 @@ impl Kept {
     }
 }
 
-fn host(server: &Server) -> String {
+fn host(server: &ServerProcess) -> String {
     server.url.strip_prefix("http://").unwrap().to_owned()
 }
 
@@ -84,7 +84,7 @@ fn silent_connections_leave_enough_descriptors_for_the_store_and_for_policies() 
     rialto.trust(&agent.url);
     let server = rialto.serve_within(FILES);
     let (host, token) = (host(&server), server.token.clone().unwrap());
-    let mut kept = Kept::open(&host);
+    let mut kept = OpenConnection::open(&host);
     assert_eq!(status(&kept.get(&host, "/healthz", &token).0), 200);
     let opened = silent(&host, 1_200);
     assert!(opened.len() > FILES, "{} were opened", opened.len());
@@ -100,7 +100,7 @@ fn silent_connections_leave_enough_descriptors_for_the_store_and_for_policies() 
     assert_eq!(status(&health), 200);
     assert!(took < Duration::from_secs(1), "{took:?}");
     // A call writes to the store, and opens a connection to the agent.
-    let call = Raw::call(&host, &token).without("Connection").bytes();
+    let call = RawConnection::call(&host, &token).without("Connection").bytes();
     let (called, _) = kept.send(&call);
     assert!(status(&called) == 200 && called.contains("\"result\""), "{called}");
     let policy = "@id(\"no-more\") forbid (principal, action, resource);";
@@ -161,7 +161,7 @@ fn ten_thousand_silent_connections_and_five_thousand_idle_streams_are_carried() 
         .collect();
     let silent = silent(&host, 10_000);
     assert_eq!((silent.len(), streams.len()), (10_000, 5_000));
-    let mut kept = Kept::open(&host);
+    let mut kept = OpenConnection::open(&host);
     let (metrics, _) = kept.get(&host, "/metrics", "owners-token-of-at-least-32-characters");
     assert!(counted(&metrics, "rialto_connections") >= 15_000, "{metrics}");
     let worst = (0..50)
@@ -169,7 +169,8 @@ fn ten_thousand_silent_connections_and_five_thousand_idle_streams_are_carried() 
         .max()
         .unwrap();
     let begun = Instant::now();
-    let fresh = Kept::open(&host).get(&host, "/healthz", "owners-token-of-at-least-32-characters").0;
+    let fresh =
+        OpenConnection::open(&host).get(&host, "/healthz", "owners-token-of-at-least-32-characters").0;
     assert_eq!(status(&fresh), 200);
     let fresh = begun.elapsed();
     let about = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();

@@ -1,20 +1,20 @@
-//! At the door: without a token, with somebody else's, from another site, or with a request that is two.
+//! Attacks on the endpoints: without a token, with a foreign token, from another origin, and smuggled requests.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::wire::{CALL, Raw, exchange, status};
+use super::wire::{CALL, RawConnection, exchange, status};
 use crate::harness::{
     agent::SampleAgent,
     rialto::Rialto,
-    server::{Server, message},
+    server::{ServerProcess, message},
 };
 
 /// A server with one agent and callers of two orgs.
-struct Scene {
+struct EndpointFixture {
     rialto: Rialto,
-    server: Server,
+    server: ServerProcess,
     agent: SampleAgent,
     host: String,
     ann: String,
@@ -22,9 +22,9 @@ struct Scene {
     bob: String,
 }
 
-// === impl Scene ===
+// === impl EndpointFixture ===
 
-impl Scene {
+impl EndpointFixture {
     fn set() -> Self {
         let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
         rialto.trust(&agent.url);
@@ -36,17 +36,17 @@ impl Scene {
     }
 
     /// A call that ann may make.
-    fn call(&self) -> Raw {
-        Raw::call(&self.host, &self.ann)
+    fn call(&self) -> RawConnection {
+        RawConnection::call(&self.host, &self.ann)
     }
 
-    fn send(&self, raw: &Raw) -> String {
+    fn send(&self, raw: &RawConnection) -> String {
         exchange(&self.host, &raw.bytes())
     }
 
     /// Each attack is answered like this, none reaches the agent, and whoever may call still can.
     #[track_caller]
-    fn withstands<const N: usize>(&self, attacks: [(&str, Raw, u16, &str); N]) {
+    fn withstands<const N: usize>(&self, attacks: [(&str, RawConnection, u16, &str); N]) {
         for (what, attack, expected, word) in attacks {
             let answer = self.send(&attack);
             let shown: String = answer.chars().take(600).collect();
@@ -75,7 +75,7 @@ fn token(rialto: &Rialto, args: &[&str]) -> String {
 
 #[test]
 fn nobody_comes_in_who_is_not_let_in() {
-    let scene = Scene::set();
+    let scene = EndpointFixture::set();
     let call = scene.call();
     let looker = token(&scene.rialto, &["looker", "--scope", "discover"]);
     let gone = token(&scene.rialto, &["gone"]);
@@ -103,7 +103,7 @@ fn nobody_comes_in_who_is_not_let_in() {
 
 #[test]
 fn a_page_of_another_site_calls_nobody() {
-    let scene = Scene::set();
+    let scene = EndpointFixture::set();
     let call = scene.call();
     let port = scene.host.rsplit_once(':').unwrap().1;
     let pointed_here = call.clone().with("Host", &format!("evil.example:{port}"));
@@ -126,7 +126,7 @@ fn a_page_of_another_site_calls_nobody() {
 
 #[test]
 fn a_request_that_is_none_is_refused() {
-    let scene = Scene::set();
+    let scene = EndpointFixture::set();
     let call = scene.call();
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let nested = CALL.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"a":{deep}}}"#));
@@ -155,7 +155,7 @@ fn a_request_that_is_none_is_refused() {
 /// with rights that somebody in front of us has checked for the first one only.
 #[test]
 fn a_request_in_a_request_is_not_heard() {
-    let scene = Scene::set();
+    let scene = EndpointFixture::set();
     let hidden = scene.call().bytes();
     let hidden = String::from_utf8(hidden).unwrap();
     let both = scene
@@ -171,7 +171,7 @@ fn a_request_in_a_request_is_not_heard() {
 
 #[test]
 fn nobody_reads_or_stops_what_is_somebody_elses() {
-    let scene = Scene::set();
+    let scene = EndpointFixture::set();
     let secret = json!({ "note": "for ann alone" });
     scene.own("desk.echo", &secret, &scene.ann);
     scene.own("desk.ask", &json!({}), &scene.ann);

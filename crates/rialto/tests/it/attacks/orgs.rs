@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
 };
 
 /// One org: its owner's token, and the ids of what is in it.
@@ -22,7 +22,7 @@ struct Org {
 
 struct TwoOrgs {
     rialto: Rialto,
-    server: Server,
+    server: ServerProcess,
     acme: Org,
     beta: Org,
 }
@@ -30,7 +30,7 @@ struct TwoOrgs {
 // === impl Org ===
 
 impl Org {
-    fn create(rialto: &Rialto, server: &Server, name: &'static str) -> Self {
+    fn create(rialto: &Rialto, server: &ServerProcess, name: &'static str) -> Self {
         let created = rialto.json(&["orgs", "create", name, "--owner", &format!("olga-{name}"), "--json"]);
         let token = created["token"].as_str().unwrap().to_owned();
         let agent = SampleAgent::named(&format!("Desk {name}"));
@@ -62,12 +62,12 @@ impl Org {
         org
     }
 
-    fn ask(&self, server: &Server, method: &str, path: &str, body: &Value) -> Answer {
+    fn ask(&self, server: &ServerProcess, method: &str, path: &str, body: &Value) -> HttpAnswer {
         ask(server, &self.token, method, path, body)
     }
 
     /// Calls the org's own agent, which completes.
-    fn call(&self, server: &Server) -> Value {
+    fn call(&self, server: &ServerProcess) -> Value {
         let path = format!("/call/desk_{}.echo", self.name);
         let answer = self.ask(server, "POST", &path, &json!({}));
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -76,7 +76,7 @@ impl Org {
     }
 
     /// All that its owner sees of it.
-    fn state(&self, server: &Server) -> Vec<Value> {
+    fn state(&self, server: &ServerProcess) -> Vec<Value> {
         ["policies?texts=true", "agents", "tokens", "webhooks", "workflows", "projects", "approvals"]
             .map(|path| settled(body(&self.ask(server, "GET", &format!("/api/v1/{path}"), &Value::Null))))
             .to_vec()
@@ -119,11 +119,11 @@ fn settled(mut value: Value) -> Value {
     value
 }
 
-fn body(answer: &Answer) -> Value {
+fn body(answer: &HttpAnswer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{answer:?}"))
 }
 
-fn ask(server: &Server, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+fn ask(server: &ServerProcess, token: &str, method: &str, path: &str, body: &Value) -> HttpAnswer {
     let (url, bearer) = (format!("{}{path}", server.url), format!("Bearer {token}"));
     let headers = [("Authorization", bearer.as_str())];
     match method {

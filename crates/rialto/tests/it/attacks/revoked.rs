@@ -12,32 +12,32 @@ use crate::harness::{
     agent::SampleAgent,
     http,
     rialto::Rialto,
-    server::{Server, meta},
+    server::{ServerProcess, meta},
 };
 
 /// Open streams must end within this time after the revocation.
 const SOON: Duration = Duration::from_secs(5);
 
-struct Victim {
+struct RevokedCaller {
     rialto: Rialto,
     agent: SampleAgent,
-    server: Server,
+    server: ServerProcess,
     bearer: String,
     id: String,
 }
 
-fn victim() -> Victim {
+fn victim() -> RevokedCaller {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);
     let token = rialto.json(&["tokens", "create", "ann", "--json"]);
     let bearer = format!("Bearer {}", token["token"].as_str().unwrap());
-    Victim { rialto, agent, server, bearer, id: token["id"].as_str().unwrap().to_owned() }
+    RevokedCaller { rialto, agent, server, bearer, id: token["id"].as_str().unwrap().to_owned() }
 }
 
-// === impl Victim ===
+// === impl RevokedCaller ===
 
-impl Victim {
+impl RevokedCaller {
     /// Reads a stream in the background. Says when its first line came and when it was over.
     fn open(
         &self,

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::harness::{
     PATIENCE,
     agent::SampleAgent,
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::{self, Server, meta},
+    server::{self, ServerProcess, meta},
     until,
 };
 
@@ -24,14 +24,20 @@ fn token(rialto: &Rialto, args: &[&str]) -> String {
 }
 
 /// The answer to a client that begins as clients before 2026-07-28 do.
-fn initialize(server: &Server, token: &str) -> Answer {
+fn initialize(server: &ServerProcess, token: &str) -> HttpAnswer {
     let params = json!({
         "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "rialto-tests", "version": "1" },
     });
     legacy(server, token, None, "initialize", &params)
 }
 
-fn legacy(server: &Server, token: &str, session: Option<&str>, method: &str, params: &Value) -> Answer {
+fn legacy(
+    server: &ServerProcess,
+    token: &str,
+    session: Option<&str>,
+    method: &str,
+    params: &Value,
+) -> HttpAnswer {
     let bearer = format!("Bearer {token}");
     let mut headers = vec![("Authorization", bearer.as_str()), ("MCP-Protocol-Version", LEGACY)];
     headers.extend(session.map(|session| ("Mcp-Session-Id", session)));
@@ -40,18 +46,18 @@ fn legacy(server: &Server, token: &str, session: Option<&str>, method: &str, par
 }
 
 #[track_caller]
-fn session(answer: &Answer) -> String {
+fn session(answer: &HttpAnswer) -> String {
     answer.session.clone().unwrap_or_else(|| panic!("no session: {answer:?}"))
 }
 
 /// A stream that stays open, and the head of its response.
-struct Opened {
+struct OpenStream {
     head: String,
     _stream: BufReader<TcpStream>,
 }
 
 /// Asks for a stream.
-fn open(server: &Server, request_line: &str, headers: &[(&str, &str)], body: &str) -> Opened {
+fn open(server: &ServerProcess, request_line: &str, headers: &[(&str, &str)], body: &str) -> OpenStream {
     let host = server.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -67,15 +73,15 @@ fn open(server: &Server, request_line: &str, headers: &[(&str, &str)], body: &st
     while !head.ends_with("\r\n\r\n") {
         assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
     }
-    Opened { head: head.to_lowercase(), _stream: stream }
+    OpenStream { head: head.to_lowercase(), _stream: stream }
 }
 
-fn is_open(opened: &Opened) -> bool {
+fn is_open(opened: &OpenStream) -> bool {
     opened.head.starts_with("http/1.1 200")
 }
 
 #[track_caller]
-fn assert_later(opened: &Opened) {
+fn assert_later(opened: &OpenStream) {
     assert!(
         opened.head.starts_with("http/1.1 429") && opened.head.contains("\r\nretry-after: "),
         "{}",
@@ -84,7 +90,7 @@ fn assert_later(opened: &Opened) {
 }
 
 /// Opens the stream of a session, which a client before 2026-07-28 does.
-fn session_stream(server: &Server, token: &str, session: &str) -> Opened {
+fn session_stream(server: &ServerProcess, token: &str, session: &str) -> OpenStream {
     let headers = [
         ("Authorization", format!("Bearer {token}")),
         ("Accept", "text/event-stream".to_owned()),
@@ -96,7 +102,7 @@ fn session_stream(server: &Server, token: &str, session: &str) -> Opened {
 }
 
 /// Subscribes as clients of 2026-07-28 do.
-fn listen(server: &Server, token: &str) -> Opened {
+fn listen(server: &ServerProcess, token: &str) -> OpenStream {
     let (method, bearer) = ("subscriptions/listen", format!("Bearer {token}"));
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
@@ -110,7 +116,7 @@ fn listen(server: &Server, token: &str) -> Opened {
 }
 
 /// Calls a skill over A2A and wants to hear how it goes.
-fn stream(server: &Server, token: &str, skill: &str) -> Opened {
+fn stream(server: &ServerProcess, token: &str, skill: &str) -> OpenStream {
     let part = json!({ "kind": "data", "data": {} });
     let message = json!({
         "kind": "message", "role": "user", "messageId": "m1", "parts": [part], "metadata": { "skillId": skill },

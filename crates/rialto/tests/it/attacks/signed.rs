@@ -9,7 +9,7 @@ use rialto_model::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime};
 
-use super::wire::{Raw, exchange, status};
+use super::wire::{RawConnection, exchange, status};
 use crate::harness::{agent::SampleAgent, rialto::Rialto};
 
 const RSA: &[u8] = include_bytes!("../../../../edge/tests/it/keys/rs256.pem");
@@ -89,7 +89,7 @@ fn a_token_that_its_issuer_has_not_signed_for_us_lets_nobody_in() {
     std::fs::write(rialto.folder().join("rialto.toml"), issuer.trusted("allow")).unwrap();
     let server = rialto.serve(&[]);
     let host = server.url.strip_prefix("http://").unwrap().to_owned();
-    let show = |token: &str| exchange(&host, &Raw::call(&host, token).bytes());
+    let show = |token: &str| exchange(&host, &RawConnection::call(&host, token).bytes());
     let good = signed(&issuer.ann());
     assert_eq!(status(&show(&good)), 200);
 
@@ -141,7 +141,7 @@ fn a_token_that_was_overheard_is_worth_nothing_where_each_is_good_once() {
     std::fs::write(rialto.folder().join("rialto.toml"), issuer.trusted("refuse")).unwrap();
     let server = rialto.serve(&[]);
     let host = server.url.strip_prefix("http://").unwrap().to_owned();
-    let call = Raw::call(&host, &signed(&issuer.ann())).bytes();
+    let call = RawConnection::call(&host, &signed(&issuer.ann())).bytes();
     let statuses = [&call, &call].map(|call| status(&exchange(&host, call)));
     assert_eq!(statuses, [200, 401]);
     assert_eq!(agent.heard().len(), 1);

@@ -12,15 +12,15 @@ pub(super) const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","
 
 /// A request to `/mcp` that would be answered, but for what an attack changes of it.
 #[derive(Clone)]
-pub(super) struct Raw {
+pub(super) struct RawConnection {
     line: String,
     headers: Vec<(String, String)>,
     body: String,
 }
 
-// === impl Raw ===
+// === impl RawConnection ===
 
-impl Raw {
+impl RawConnection {
     /// A call as this caller would make it.
     pub(super) fn call(host: &str, token: &str) -> Self {
         let headers = [

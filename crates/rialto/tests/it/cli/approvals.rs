@@ -1,11 +1,11 @@
-//! Calls that wait until somebody has approved them, through the whole program.
+//! Calls that wait for approval, through the whole program.
 
 use serde_json::{Value, json};
 
 use crate::harness::{
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
 };
 
 const SECRET: &str = "sk-hunter2hunter2hunter2";
@@ -22,13 +22,13 @@ fn guarded(by: &[&str]) -> (Rialto, String) {
     (rialto, token)
 }
 
-fn call(server: &Server, token: &str, args: &Value) -> Answer {
+fn call(server: &ServerProcess, token: &str, args: &Value) -> HttpAnswer {
     let bearer = format!("Bearer {token}");
     http::post(&format!("{}/call/up", server.url), &[("Authorization", &bearer)], &args.to_string())
 }
 
 /// An A2A request.
-fn a2a(server: &Server, token: &str, method: &str, params: &Value) -> Value {
+fn a2a(server: &ServerProcess, token: &str, method: &str, params: &Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let bearer = format!("Bearer {token}");
     let answer = http::post(&format!("{}/a2a", server.url), &[("Authorization", &bearer)], &body.to_string());
@@ -47,12 +47,12 @@ fn text(text: &str) -> Value {
     json!({ "kind": "text", "text": text })
 }
 
-fn state(server: &Server, token: &str, task: &str) -> (String, Value) {
+fn state(server: &ServerProcess, token: &str, task: &str) -> (String, Value) {
     let got = a2a(server, token, "tasks/get", &json!({ "id": task }));
     (got["result"]["status"]["state"].as_str().unwrap().to_owned(), got["result"].clone())
 }
 
-fn until_over(server: &Server, token: &str, task: &str) -> Value {
+fn until_over(server: &ServerProcess, token: &str, task: &str) -> Value {
     for _ in 0..600 {
         let (state, task) = state(server, token, task);
         if state != "input-required" && state != "working" {
@@ -180,7 +180,7 @@ fn a_call_that_waits_outlives_the_server_and_expires() {
 fn without_a_server_the_command_line_carries_out_what_it_approves() {
     let (rialto, _) = guarded(&[]);
     let waits = rialto.cli(&["call", "up", r#"{"a":"b"}"#]);
-    assert!(waits.err.contains("It waits for approval"), "{waits:?}");
+    assert!(waits.err.contains("The call waits for approval"), "{waits:?}");
     let id = rialto.json(&["approvals", "list", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let done = rialto.cli(&["approvals", "approve", &id]).ok();
     assert!(done.out.contains(r#""A""#), "{done:?}");

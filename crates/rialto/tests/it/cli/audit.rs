@@ -100,7 +100,7 @@ fn one_call_is_shown_from_both_sides() {
         assert!(failed.contains(part), "{part} is not in {failed}");
     }
     let refused = rialto.cli(&["inspect", &id("other.echo")]).ok().out;
-    for part in ["refused before there was a task", "rialto agents trust other trusted"] {
+    for part in ["rejected before a task was created", "rialto agents trust other trusted"] {
         assert!(refused.contains(part), "{part} is not in {refused}");
     }
     rialto.cli(&["inspect", "task_nowhere"]).exit(4);

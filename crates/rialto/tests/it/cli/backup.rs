@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::ServerProcess, until};
 
 fn world() -> (Rialto, SampleAgent) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
@@ -21,7 +21,7 @@ fn world() -> (Rialto, SampleAgent) {
     (rialto, agent)
 }
 
-fn ready(server: &Server) -> (u16, Value) {
+fn ready(server: &ServerProcess) -> (u16, Value) {
     let answer = http::get(&format!("{}/readyz", server.url)).unwrap();
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }

@@ -1,4 +1,4 @@
-//! What callers may do at a running server, and where.
+//! Permissions of callers at a running server.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::harness::{
     agent::SampleAgent,
     http,
     rialto::Rialto,
-    server::{Server, message},
+    server::{ServerProcess, message},
 };
 
 fn token(rialto: &Rialto, args: &[&str]) -> String {
@@ -15,7 +15,7 @@ fn token(rialto: &Rialto, args: &[&str]) -> String {
 }
 
 /// One request as clients before 2026-07-28 send it, without a session.
-fn old_request(server: &Server, token: &str, method: &str, params: &Value) -> http::Answer {
+fn old_request(server: &ServerProcess, token: &str, method: &str, params: &Value) -> http::HttpAnswer {
     let bearer = format!("Bearer {token}");
     let headers = [("Authorization", bearer.as_str()), ("MCP-Protocol-Version", "2025-06-18")];
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });

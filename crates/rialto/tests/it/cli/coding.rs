@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    coder::Coder,
+    coding_agent::CodingAgent,
     http,
     rialto::Rialto,
-    server::{Server, message},
+    server::{ServerProcess, message},
     until,
 };
 
-fn house(more: &str) -> (Rialto, Coder, Server) {
+fn house(more: &str) -> (Rialto, CodingAgent, ServerProcess) {
     let rialto = Rialto::fresh().with("PATH", "/usr/bin:/bin");
-    let coder = Coder::configure(&rialto, more);
+    let coder = CodingAgent::configure(&rialto, more);
     let server = rialto.serve(&["--allow-no-auth"]);
     (rialto, coder, server)
 }
 
-fn a2a(server: &Server, method: &str, params: &Value) -> Value {
+fn a2a(server: &ServerProcess, method: &str, params: &Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = http::post(&format!("{}/a2a", server.url), &[], &body.to_string());
     let answer: Value =
@@ -27,7 +27,7 @@ fn a2a(server: &Server, method: &str, params: &Value) -> Value {
 }
 
 /// Says something, in a context or a task.
-fn say(server: &Server, place: &Value, parts: &Value) -> Value {
+fn say(server: &ServerProcess, place: &Value, parts: &Value) -> Value {
     let mut message = json!({ "messageId": fresh(), "role": "user", "kind": "message", "parts": parts });
     message.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
     let configuration = json!({ "blocking": true });
@@ -54,7 +54,7 @@ fn answer(task: &Value) -> &str {
     task["artifacts"][0]["parts"][0]["text"].as_str().unwrap_or_else(|| panic!("{task}"))
 }
 
-fn until_over(server: &Server, task: &Value) -> Value {
+fn until_over(server: &ServerProcess, task: &Value) -> Value {
     let id = task["id"].clone();
     until("the task is over", || {
         let task = a2a(server, "tasks/get", &json!({ "id": id }));
@@ -209,7 +209,7 @@ fn a_session_is_its_callers_alone_also_over_mcp() {
     let rialto = Rialto::fresh()
         .with("PATH", "/usr/bin:/bin")
         .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
-    let _coder = Coder::configure(&rialto, "");
+    let _coder = CodingAgent::configure(&rialto, "");
     let token =
         |name: &str| rialto.json(&["tokens", "create", name, "--json"])["token"].as_str().unwrap().to_owned();
     let (ann, bob) = (token("ann"), token("bob"));

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
 };
 
 const HTML: (&str, &str) = ("Accept", "text/html");
@@ -15,7 +15,7 @@ fn owner() -> Rialto {
     Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters")
 }
 
-fn ask(server: &Server, method: &str, path: &str, body: &str) -> Answer {
+fn ask(server: &ServerProcess, method: &str, path: &str, body: &str) -> HttpAnswer {
     let (url, bearer) = (
         format!("{}{path}", server.url),
         [("Authorization", "Bearer owners-token-of-at-least-32-characters")],
@@ -67,7 +67,7 @@ fn an_agent_of_this_machine_is_registered_over_the_network_only_where_that_is_al
     let ann = rialto.json(&["tokens", "create", "ann", "--scope", "admin", "--json"]);
     let ann = format!("Bearer {}", ann["token"].as_str().unwrap());
     rialto.cli(&["policy", "add", "allow-admin", "all", "--caller", "ann"]).ok();
-    let by_ann = |server: &Server| {
+    let by_ann = |server: &ServerProcess| {
         http::post(&format!("{}/api/v1/agents", server.url), &[("Authorization", ann.as_str())], &body)
     };
     let server = rialto.serve(&[]);
@@ -120,7 +120,7 @@ fn a_browser_signs_in_once_and_another_process_knows_it() {
     let cookie = signed.cookie.unwrap();
     let cookie = cookie.as_str();
     assert!(!cookie.contains("owners-token-of-at-least-32-characters"), "the token is sealed: {cookie}");
-    let look = |server: &Server| {
+    let look = |server: &ServerProcess| {
         let seen = http::get_with(&format!("{}/factory", server.url), None, &[HTML, ("Cookie", cookie)]);
         seen.status
     };

@@ -13,7 +13,7 @@ fn what_cards_say_is_summed_up_and_what_they_do_not_say_is_unknown() {
     });
     rialto.trust(&desk.url);
     rialto.trust(&other.url);
-    assert!(rialto.cli(&["costs"]).ok().out.contains("No calls"));
+    assert!(rialto.cli(&["costs"]).ok().out.contains("No completed calls"));
     rialto.cli(&["call", "desk.echo"]).ok();
     rialto.cli(&["call", "desk.echo"]).ok();
     rialto.cli(&["call", "desk.greet", r#"{"name":"Ann"}"#]).ok();

@@ -1,9 +1,9 @@
-//! What agents are shown at their doors, from the command line.
+//! Credentials sent to agents, from the command line.
 
 use serde_json::json;
 
 use super::secrets::holding;
-use crate::harness::{agent::SampleAgent, issuer::SampleIssuer, rialto::Rialto, server::message};
+use crate::harness::{agent::SampleAgent, rialto::Rialto, server::message, token_issuer::TokenIssuer};
 
 #[test]
 fn what_an_agent_is_shown_can_be_changed_and_is_named_but_never_printed() {
@@ -122,7 +122,7 @@ fn flags_that_do_not_fit_together_are_refused_with_what_to_say() {
         (&["--auth", "oauth2", "--secret", "env:A"], "--client-id"),
         (&["--user", "ann", "--key-name", "X-Key", "--secret", "env:A"], "more than one kind"),
         (&["--user", "ann"], "--secret"),
-        (&["--secret", "hunter2"], "has no place on a command line"),
+        (&["--secret", "hunter2"], "must not be on the command line"),
         (&["--secret", "env:A", "--for-host", "https://b.example/x"], "not a host"),
     ] {
         let said = rialto.cli(&[&["agents", "add", "http://127.0.0.1:9"], flags].concat());
@@ -148,7 +148,7 @@ fn a_secret_that_others_can_read_is_warned_about() {
 
 #[test]
 fn a_callers_token_is_exchanged_for_one_of_the_agent_and_is_written_nowhere() {
-    let (issuer, agent) = (SampleIssuer::start(), SampleAgent::named("Desk"));
+    let (issuer, agent) = (TokenIssuer::start(), SampleAgent::named("Desk"));
     let rialto = Rialto::fresh().with("CLIENT_SECRET", "s3cret-of-the-client");
     let config = format!("[auth]\nexchange_tokens = true\n{}", issuer.trust());
     std::fs::write(rialto.folder().join("rialto.toml"), config).unwrap();

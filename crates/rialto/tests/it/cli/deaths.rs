@@ -1,8 +1,8 @@
-//! Servers are killed while tasks are under way, and nobody loses anything.
+//! Servers are killed while tasks are in progress, and no result is lost.
 
 use std::time::Duration;
 
-use crate::harness::deaths::{Stage, killed_again_and_again};
+use crate::harness::kill_loop::{KillLoop, killed_again_and_again};
 
 #[test]
 fn killed_three_times_during_sixty_tasks_it_loses_none_and_runs_none_twice() {
@@ -30,7 +30,7 @@ fn one_of_two_servers_is_killed_a_hundred_times_and_the_other_takes_over() {
 }
 
 fn killed_on_one_machine(servers: usize, deaths: usize, tasks: usize) -> Duration {
-    let stage = Stage::one_machine(servers);
+    let stage = KillLoop::one_machine(servers);
     let told = killed_again_and_again(&stage, deaths, tasks);
     assert_eq!(told.tasks, deaths * tasks);
     stage.check_file(told.tasks);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::{
     agent::{DIGITS, SampleAgent},
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
 };
 
@@ -50,7 +50,7 @@ fn every_digit_crosses_over_mcp() {
 }
 
 /// Sends the arguments as they are written: no JSON library of the test's stands between.
-fn echo_over_mcp(args: &str) -> (SampleAgent, Answer) {
+fn echo_over_mcp(args: &str) -> (SampleAgent, HttpAnswer) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
@@ -63,6 +63,6 @@ fn echo_over_mcp(args: &str) -> (SampleAgent, Answer) {
     (agent, answer)
 }
 
-fn structured(answer: &Answer) -> &str {
+fn structured(answer: &HttpAnswer) -> &str {
     answer.body.split("\"structuredContent\":").nth(1).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! Work that names nobody, from the command line and over plain HTTP.
+//! Routed work, from the command line and over plain HTTP.
 
 use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
 };
 
 /// An agent whose skill `echo` is tagged with these.
@@ -16,13 +16,13 @@ fn tagged(name: &str, tags: &[&str]) -> SampleAgent {
     agent
 }
 
-fn post(server: &Server, path: &str, body: &Value) -> Answer {
+fn post(server: &ServerProcess, path: &str, body: &Value) -> HttpAnswer {
     let bearer =
         format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     http::post(&format!("{}{path}", server.url), &[("Authorization", &bearer)], &body.to_string())
 }
 
-fn get(server: &Server, path: &str) -> Value {
+fn get(server: &ServerProcess, path: &str) -> Value {
     let bearer =
         format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     let answer = http::get_with(&format!("{}{path}", server.url), None, &[("Authorization", &bearer)]);
@@ -82,7 +82,7 @@ fn nobody_left_exits_with_the_reason() {
     assert!(said.err.contains("anna: policy does not let local call it"), "{}", said.err);
     rialto.cli(&["dispatch"]).exit(2);
     assert_eq!(anna.heard(), Vec::<String>::new());
-    assert_eq!(rialto.cli(&["dispatches"]).ok().out, "Nothing was dispatched.\n");
+    assert_eq!(rialto.cli(&["dispatches"]).ok().out, "No routing decisions.\n");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::ServerProcess, until};
 
 /// A server with one agent, and a token of somebody who may administer if a policy says so.
-fn served() -> (Rialto, SampleAgent, Server, String) {
+fn served() -> (Rialto, SampleAgent, ServerProcess, String) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);

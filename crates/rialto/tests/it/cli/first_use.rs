@@ -1,4 +1,4 @@
-//! What ordinary agents, clients and servers meet at the first attempt, when no option is set.
+//! First contact of ordinary agents, clients and servers, without any option set.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::harness::{
     agent::SampleAgent,
     http,
+    mcp_upstream::{McpUpstream, PICTURE_BASE64_LEN},
     rialto::Rialto,
     root,
-    server::Server,
-    silent::SilentAgent,
-    upstream::{PICTURE_BASE64_LEN, Upstream},
+    server::ServerProcess,
+    silent_agent::SilentAgent,
 };
 
 /// Tool name pattern of OpenAI and Anthropic: letters, digits, `_` and `-`, at most 64.
@@ -23,13 +23,18 @@ fn is_legal_name(name: &str) -> bool {
 
 /// The one listed tool whose name ends so.
 #[track_caller]
-fn find_tool(server: &Server, end: &str) -> String {
+fn find_tool(server: &ServerProcess, end: &str) -> String {
     let listed = server.list();
     listed.iter().find(|name| name.ends_with(end)).unwrap_or_else(|| panic!("{end}: {listed:?}")).clone()
 }
 
 /// Sends a message to an agent's own A2A endpoint.
-fn post_message(server: &Server, agent: &str, id: &str, text: &str) -> std::io::Result<http::Answer> {
+fn post_message(
+    server: &ServerProcess,
+    agent: &str,
+    id: &str,
+    text: &str,
+) -> std::io::Result<http::HttpAnswer> {
     let message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
     let params = json!({ "message": message });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params });
@@ -69,7 +74,7 @@ fn model_vendors_accept_the_name_of_every_listed_tool() {
 
 /// The call failed with a result in which a model reads the reason.
 #[track_caller]
-fn assert_readable_failure(server: &Server, tool: &str, reason: &str) {
+fn assert_readable_failure(server: &ServerProcess, tool: &str, reason: &str) {
     let failed = server.call(&find_tool(server, tool), &json!({}));
     assert_eq!(failed.result()["isError"], true, "{failed:?}");
     assert!(failed.text().contains(reason), "{failed:?}");
@@ -86,14 +91,14 @@ fn a_failed_task_is_a_result_that_a_model_can_read() {
 #[test]
 fn a_failed_upstream_tool_is_a_result_that_a_model_can_read() {
     let rialto = Rialto::with_defaults().with("PATH", "/usr/bin:/bin");
-    Upstream::new(&rialto, "weather", &["fail"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "weather", &["fail"]).add(&rialto, &[]);
     assert_readable_failure(&rialto.serve(&["--allow-no-auth"]), "fail", "no luck");
 }
 
 #[test]
 fn a_picture_of_an_upstream_tool_is_in_the_result_once() {
     let rialto = Rialto::with_defaults().with("PATH", "/usr/bin:/bin");
-    Upstream::new(&rialto, "screen", &["picture"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "screen", &["picture"]).add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let taken = server.call(&find_tool(&server, "picture"), &json!({}));
     let result = taken.result();

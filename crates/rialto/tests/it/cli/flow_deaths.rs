@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, worker::Worker};
+use crate::harness::{
+    agent::SampleAgent, http, rialto::Rialto, server::ServerProcess, slow_agent::SlowAgent,
+};
 
 /// How many nodes count, and how many say what they have heard of that.
 const FAN: usize = 20;
@@ -50,9 +52,9 @@ fn definition() -> String {
     text
 }
 
-struct Stage {
+struct KilledRun {
     rialto: Rialto,
-    worker: Worker,
+    worker: SlowAgent,
     desk: SampleAgent,
     run: String,
 }
@@ -64,7 +66,7 @@ fn killed_twenty_times_a_run_of_fifty_nodes_ends_as_it_must() {
 
 /// Kills it so often while it works, and so often after its question was answered.
 fn killed(before: usize, after: usize) {
-    let (rialto, worker, desk) = (Rialto::fresh(), Worker::start(), SampleAgent::named("Desk"));
+    let (rialto, worker, desk) = (Rialto::fresh(), SlowAgent::start(), SampleAgent::named("Desk"));
     rialto.trust(&worker.url);
     rialto.trust(&desk.url);
     let ghost = SampleAgent::named("Ghost");
@@ -78,7 +80,7 @@ fn killed(before: usize, after: usize) {
     let begun = http::post(&format!("{}/api/v1/workflows/large/runs?wait=false", server.url), &[], "{}");
     assert_eq!(begun.status, 202, "{begun:?}");
     let run = serde_json::from_str::<Value>(&begun.body).unwrap()["runId"].as_str().unwrap().to_owned();
-    let stage = Stage { rialto, worker, desk, run };
+    let stage = KilledRun { rialto, worker, desk, run };
     for _ in 0..before {
         server = stage.die(server);
     }
@@ -96,21 +98,21 @@ fn killed(before: usize, after: usize) {
     stage.check(&over);
 }
 
-impl Stage {
+impl KilledRun {
     /// Kills the server at some moment of the next half second, and starts it again.
-    fn die(&self, server: Server) -> Server {
+    fn die(&self, server: ServerProcess) -> ServerProcess {
         let moment = RandomState::new().hash_one(0) % 500;
         thread::sleep(Duration::from_millis(moment));
         server.kill();
         self.rialto.serve(&["--allow-no-auth"])
     }
 
-    fn look(&self, server: &Server) -> Value {
+    fn look(&self, server: &ServerProcess) -> Value {
         let shown = http::get(&format!("{}/api/v1/runs/{}", server.url, self.run)).unwrap();
         serde_json::from_str(&shown.body).unwrap_or_else(|error| panic!("{error}: {shown:?}"))
     }
 
-    fn until_it(&self, server: &Server, state: &str) -> Value {
+    fn until_it(&self, server: &ServerProcess, state: &str) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
             let shown = self.look(server);
@@ -123,7 +125,7 @@ impl Stage {
     }
 
     /// Waits for the end. An answer that was lost with its server is given again.
-    fn to_the_end(&self, server: &Server) -> Value {
+    fn to_the_end(&self, server: &ServerProcess) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
             let shown = self.look(server);

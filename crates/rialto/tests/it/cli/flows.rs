@@ -1,8 +1,8 @@
-//! Workflows and pipelines at every door: the command line, MCP, A2A, plain HTTP.
+//! Workflows and pipelines on every endpoint: the command line, MCP, A2A, plain HTTP.
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::ServerProcess, until};
 
 const PIPELINE: &str = r#"
 name: summarize-and-translate
@@ -26,18 +26,18 @@ nodes:
   done: { type: set, value: { chose: "{{ nodes.ask.output }}", by: "{{ $input.who }}" } }
 "#;
 
-struct Stage {
+struct WorkflowFixture {
     rialto: Rialto,
     _agent: SampleAgent,
 }
 
-fn stage() -> Stage {
+fn stage() -> WorkflowFixture {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
-    Stage { rialto, _agent: agent }
+    WorkflowFixture { rialto, _agent: agent }
 }
 
-impl Stage {
+impl WorkflowFixture {
     fn write(&self, name: &str, text: &str) -> String {
         let file = self.rialto.folder().join(name);
         std::fs::write(&file, text).unwrap();
@@ -235,7 +235,7 @@ fn what_the_configuration_names_is_there_at_the_start() {
     assert!(refused.status != 0 && refused.err.contains("comes from the configuration"), "{refused:?}");
     drop(server);
     std::fs::write(&config, "").unwrap();
-    let server: Server = stage.rialto.serve(&["--allow-no-auth"]);
+    let server: ServerProcess = stage.rialto.serve(&["--allow-no-auth"]);
     assert!(!server.list().iter().any(|name| name.starts_with("pipeline_")));
     std::fs::write(folder.join("p.yaml"), "steps: 7\n").unwrap();
     std::fs::write(&config, "[flows]\nfolder = \"flows\"\n").unwrap();

@@ -1,4 +1,4 @@
-//! The A2A door over gRPC, in both packages, on the port of everything else.
+//! The A2A endpoint over gRPC, in both packages, on the port of the HTTP server.
 
 use rialto_a2a_wire::{error::ErrorCode, wire::Wire};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn a_failure_of_the_agent_is_a_task_that_failed() {
 fn what_is_no_call_is_told_so() {
     let (_rialto, _agent, server) = house();
     let path = "/lf.a2a.v1.A2AService/GetTask";
-    let status = |told: crate::harness::grpc::Told| told.status.map(|status| status.number);
+    let status = |told: crate::harness::grpc::GrpcResponse| told.status.map(|status| status.number);
     assert_eq!(status(send(&server, "/lf.a2a.v1.A2AService/Fly", vec![0; 5], &[])), Some(12));
     assert_eq!(status(send(&server, path, vec![0, 0, 0, 0, 9], &[])), Some(13), "half a message");
     assert_eq!(status(send(&server, path, vec![1, 0, 0, 0, 0], &[])), Some(12), "a compressed one");

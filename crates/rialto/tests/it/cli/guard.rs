@@ -13,7 +13,7 @@ fn what_is_found_is_told_by_kind_and_place_and_never_shown() {
     assert!(blocked.err.contains("blocked: pii/email"), "{}", blocked.err);
     assert!(!blocked.out.contains("ann@") && !blocked.err.contains("ann@"));
     let clean = rialto.cli(&["guard", "test", "nice weather today"]).ok();
-    assert_eq!(clean.out, "Nothing was found.\nVerdict: pass\n");
+    assert_eq!(clean.out, "No findings.\nVerdict: pass\n");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_guardrail_can_be_tried_out_from_a_file() {
     let warned = rialto.cli(&["guard", "test", "--guardrail", &good, "--target", "output", "see T-12"]).ok();
     assert!(warned.out.contains("see [ticket]") && warned.out.contains("Verdict: warn"), "{}", warned.out);
     let unseen = rialto.cli(&["guard", "test", "--guardrail", &good, "see T-12"]).ok();
-    assert!(unseen.out.contains("Nothing was found."), "{}", unseen.out);
+    assert!(unseen.out.contains("No findings."), "{}", unseen.out);
     let wrong = file(&rialto, "wrong.toml", "actions = \"warn\"\n");
     assert!(rialto.cli(&["guard", "test", "--guardrail", &wrong, "x"]).exit(2).err.contains("actions"));
     assert!(rialto.cli(&["guard", "test", "--checks", "regex", "x"]).exit(2).err.contains("--guardrail"));

@@ -4,19 +4,19 @@ mod doors;
 
 use serde_json::{Value, json};
 
-use self::doors::{ACTIONS, DOORS, Door, House, INSIDE, OUTSIDE, Told};
+use self::doors::{ACTIONS, DOORS, EndpointResponse, GuardedEndpoint, GuardrailFixture, INSIDE, OUTSIDE};
 use crate::harness::{
     agent::{DIGITS, SampleAgent},
     http,
-    judge::Judge,
+    model_server::ModelServer,
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
     until,
 };
 
 #[test]
 fn each_action_does_what_it_says_at_each_door_on_the_way_in() {
-    let mut house = House::open();
+    let mut house = GuardrailFixture::open();
     for door in DOORS {
         let told = house.say(door, "block", "echo", INSIDE);
         assert!(!told.body.contains(INSIDE), "{door:?}: {told:?}");
@@ -51,7 +51,7 @@ fn each_action_does_what_it_says_at_each_door_on_the_way_in() {
 
 #[test]
 fn each_action_does_what_it_says_at_each_door_on_the_way_back() {
-    let mut house = House::open();
+    let mut house = GuardrailFixture::open();
     for door in DOORS {
         let told = house.say(door, "block", "echo", OUTSIDE);
         assert!(told.body.contains("regex/mark"), "{door:?}: {told:?}");
@@ -86,26 +86,26 @@ fn each_action_does_what_it_says_at_each_door_on_the_way_back() {
 
 /// A warning is in a header, where there still can be one, and with the task.
 #[track_caller]
-fn check_warned(door: Door, told: &Told) {
+fn check_warned(door: GuardedEndpoint, told: &EndpointResponse) {
     if door.is_stream() {
         assert!(told.warning.is_none(), "{door:?}: the stream had begun: {told:?}");
     } else {
-        let expected = if door == Door::Stdio { "" } else { "warn; checks=regex; kinds=mark" };
+        let expected = if door == GuardedEndpoint::Stdio { "" } else { "warn; checks=regex; kinds=mark" };
         assert_eq!(told.warning.as_deref(), Some(expected), "{door:?}: {told:?}");
     }
-    let is_in_body = !matches!(door, Door::Plain | Door::Dispatch);
+    let is_in_body = !matches!(door, GuardedEndpoint::Plain | GuardedEndpoint::Dispatch);
     assert_eq!(told.body.contains("rialto/guardrail"), is_in_body, "{door:?}: {told:?}");
 }
 
 #[test]
 fn what_is_blocked_never_reaches_peer_store_or_log() {
-    let mut house = House::open();
+    let mut house = GuardrailFixture::open();
     for door in DOORS {
         let told = house.say(door, "block", "echo", INSIDE);
         assert!(!told.body.contains(INSIDE), "{door:?}: {told:?}");
         house.say(door, "block", "digits", "harmless");
     }
-    let House { rialto, agents, mut server, stdio, .. } = house;
+    let GuardrailFixture { rialto, agents, mut server, stdio, .. } = house;
     assert!(server.stop().success());
     let said = format!("{}{}", server.log(), stdio.leave());
     let heard = agents[0].heard().concat();
@@ -142,7 +142,7 @@ fn look_into(folder: &std::path::Path, found: &mut impl FnMut(&std::path::Path, 
     }
 }
 
-fn metrics(server: &Server) -> String {
+fn metrics(server: &ServerProcess) -> String {
     http::get(&format!("{}/metrics", server.url)).unwrap().body
 }
 
@@ -243,7 +243,7 @@ fn tools_and_functions_are_guarded_like_agents() {
 
 #[test]
 fn a_model_server_is_asked_over_http_and_private_ones_only_where_that_is_allowed() {
-    let judge = Judge::start();
+    let judge = ModelServer::start();
     let agent = SampleAgent::named("Desk");
     let setting = |allow_private: bool| {
         format!(

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     rialto::Rialto,
-    server::{Server, message, request},
+    server::{ServerProcess, message, request},
+    slow_agent::SlowAgent,
     until,
-    worker::Worker,
 };
 
-fn ask(server: &Server, token: &str, method: &str, mut params: Value) -> Value {
+fn ask(server: &ServerProcess, token: &str, method: &str, mut params: Value) -> Value {
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
     let named = params["taskId"].as_str().map(str::to_owned);
@@ -22,7 +22,7 @@ fn ask(server: &Server, token: &str, method: &str, mut params: Value) -> Value {
 
 #[test]
 fn a_task_outlives_the_server_and_is_its_callers_alone() {
-    let worker = Worker::start();
+    let worker = SlowAgent::start();
     let rialto = Rialto::fresh();
     rialto.trust(&worker.url);
     fs::write(rialto.folder().join("rialto.toml"), "[mcp]\ntask_after_ms = 20\n").unwrap();
@@ -46,7 +46,7 @@ fn a_task_outlives_the_server_and_is_its_callers_alone() {
     });
     assert_eq!(done["status"], "completed", "{done}");
     let made: Vec<_> = done["result"]["content"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
-    assert_eq!(json!(made), json!(Worker::whole()));
+    assert_eq!(json!(made), json!(SlowAgent::whole()));
     let bob = rialto.json(&["tokens", "create", "bob", "--json"])["token"].as_str().unwrap().to_owned();
     assert_eq!(ask(&server, &bob, "tasks/get", about)["error"]["code"], -32602);
 }

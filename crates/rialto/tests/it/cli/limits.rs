@@ -1,4 +1,4 @@
-//! What a server takes, and what it says when that is too much.
+//! Limits of a server, and its responses beyond them.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     agent::SampleAgent,
     http,
-    outcome::Outcome,
+    outcome::CallOutcome,
     rialto::Rialto,
     server::{self, message},
     until,
@@ -61,7 +61,7 @@ fn a_caller_has_so_many_calls_under_way() {
     let url = server.mcp();
     let slow = thread::spawn(move || {
         let params = json!({ "name": "desk.slow", "arguments": { "ms": 1500 } });
-        Outcome::of(message(&server::request(&url, "tools/call", params, None, &[])), Vec::new())
+        CallOutcome::of(message(&server::request(&url, "tools/call", params, None, &[])), Vec::new())
     });
     until("the agent has heard of it", || (!agent.heard().is_empty()).then_some(()));
     let refused = server.call("desk.echo", &json!({}));

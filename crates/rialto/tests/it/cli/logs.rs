@@ -1,8 +1,8 @@
-//! What a server logs about calls: enough to find them again, and nothing that was said in them.
+//! Log lines about calls: enough to find them, without their content.
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, rialto::Rialto, server::ServerProcess, until};
 
 const SECRET: &str = "hunter2";
 
@@ -31,7 +31,7 @@ fn logged(format: &str) -> (Value, String) {
 }
 
 /// The log, once the last of those calls is in it.
-fn settled(server: &Server) -> String {
+fn settled(server: &ServerProcess) -> String {
     until("the last call is logged", || Some(server.log()).filter(|log| log.contains("-32003")))
 }
 

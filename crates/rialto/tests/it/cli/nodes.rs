@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{http, nodes, rialto::Rialto, server::Server, until};
+use crate::harness::{http, nodes, rialto::Rialto, server::ServerProcess, until};
 
 /// Token of the owner.
 const OWNER: &str = "0123456789abcdef0123456789abcdef";
@@ -11,14 +11,14 @@ fn fresh() -> Rialto {
     Rialto::fresh().with("PATH", "/usr/bin:/bin")
 }
 
-fn named(rialto: &Rialto, name: &str) -> Server {
+fn named(rialto: &Rialto, name: &str) -> ServerProcess {
     nodes::serve_named(rialto, name, &["--allow-no-auth"])
 }
 
 #[test]
 fn nodes_are_listed_by_name_with_their_state_until_they_stop() {
     let rialto = fresh().with("RIALTO_TOKEN", OWNER);
-    assert_eq!(rialto.cli(&["nodes", "list"]).ok().out, "No server runs on this store.\n");
+    assert_eq!(rialto.cli(&["nodes", "list"]).ok().out, "No server is running on this store.\n");
     let (mut first, second) = (nodes::serve_named(&rialto, "a", &[]), nodes::serve_named(&rialto, "b", &[]));
     let listed = nodes::list(&rialto, &[]);
     let listed_there = nodes::list(&rialto, &["--server", &second.url]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{agent::SampleAgent, outcome::Outcome, rialto::Rialto, server::Server};
+use crate::harness::{agent::SampleAgent, outcome::CallOutcome, rialto::Rialto, server::ServerProcess};
 
 const DENIED: (i64, &str) = (-32003, "AuthorizationError");
 
@@ -153,14 +153,14 @@ fn a_running_server_takes_an_edited_policy_into_use_and_keeps_the_old_one_when_i
 }
 
 /// A running server that knows one agent, which nobody vouched for.
-pub(super) fn served_stranger() -> (Rialto, SampleAgent, Server) {
+pub(super) fn served_stranger() -> (Rialto, SampleAgent, ServerProcess) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.cli(&["agents", "add", &agent.url]).ok();
     let server = rialto.serve(&["--allow-no-auth"]);
     (rialto, agent, server)
 }
 
-pub(super) fn call(server: &Server) -> Outcome {
+pub(super) fn call(server: &ServerProcess) -> CallOutcome {
     server.call("desk.echo", &json!({ "to": "you" }))
 }
 

@@ -4,13 +4,13 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
 
-use crate::harness::{http, rialto::Rialto, server::Server, until, upstream::Upstream};
+use crate::harness::{http, mcp_upstream::McpUpstream, rialto::Rialto, server::ServerProcess, until};
 
 fn fresh() -> Rialto {
     Rialto::fresh().with("PATH", "/usr/bin:/bin").with("A2A_DISCOVERY_TIMEOUT_MS", "1000")
 }
 
-fn ready(server: &Server) -> (u16, Value) {
+fn ready(server: &ServerProcess) -> (u16, Value) {
     let answer = http::get(&format!("{}/readyz", server.url)).unwrap();
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }
@@ -18,7 +18,7 @@ fn ready(server: &Server) -> (u16, Value) {
 #[test]
 fn a_server_is_ready_once_a_slow_mcp_server_has_listed_its_tools() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "slow", &["echo"]);
+    let upstream = McpUpstream::new(&rialto, "slow", &["echo"]);
     let (script, go) = (rialto.folder().join("slow.sh"), rialto.folder().join("go"));
     let wait = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
     fs::write(&script, format!("#!/bin/sh\n{wait}\nexec {}\n", upstream.script)).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::harness::{http, rialto::Rialto, server::Server, until};
+use crate::harness::{http, rialto::Rialto, server::ServerProcess, until};
 
 const UP: &str = "[[functions]]\nname = \"up\"\ncommand = [\"tr\", \"a-z\", \"A-Z\"]\n";
 
@@ -14,7 +14,7 @@ fn write(rialto: &Rialto, text: &str) {
     fs::write(rialto.folder().join("rialto.toml"), text).unwrap();
 }
 
-fn status(server: &Server, name: &str) -> u16 {
+fn status(server: &ServerProcess, name: &str) -> u16 {
     http::post(&format!("{}/call/{name}", server.url), &[], r#"{"a":"b"}"#).status
 }
 
@@ -28,7 +28,7 @@ fn tools_come_and_go_with_the_file_and_a_mistake_changes_nothing() {
     until("it is deployed", || (status(&server, "up") == 200).then_some(()));
     write(&rialto, &format!("{UP}[[functions]]\nname = \"down\"\n"));
     until("the mistake is logged", || server.log().contains("functions[1]").then_some(()));
-    assert!(server.log().contains("the one before stays in force"), "{}", server.log());
+    assert!(server.log().contains("the previous one stays active"), "{}", server.log());
     assert_eq!(status(&server, "up"), 200);
     write(&rialto, "");
     until("it is gone", || (status(&server, "up") == 404).then_some(()));

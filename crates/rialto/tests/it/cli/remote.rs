@@ -9,23 +9,23 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    rialto::{Rialto, Said},
-    server::Server,
+    rialto::{CommandOutput, Rialto},
+    server::ServerProcess,
 };
 
 /// What somebody must be permitted to administer everything.
 const ADMIN: [&str; 5] = ["admin_agents", "admin_policies", "admin_tokens", "admin_audit", "approve_call"];
 
 /// A folder with a server on it, and somebody elsewhere with a token of the one who works at the folder's machine.
-pub(super) struct Both {
+pub(super) struct ServerAndLocal {
     pub(super) here: Rialto,
     pub(super) elsewhere: Rialto,
-    pub(super) server: Server,
+    pub(super) server: ServerProcess,
 }
 
-// === impl Both ===
+// === impl ServerAndLocal ===
 
-impl Both {
+impl ServerAndLocal {
     pub(super) fn new() -> Self {
         let here = Rialto::fresh()
             .with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
@@ -41,15 +41,15 @@ impl Both {
 
     /// Gives a command to the server.
     #[track_caller]
-    pub(super) fn there(&self, args: &[&str]) -> Said {
+    pub(super) fn there(&self, args: &[&str]) -> CommandOutput {
         self.elsewhere.cli(&[args, &["--server", &self.server.url]].concat())
     }
 
     /// Gives a command to both, which must say the same.
     #[track_caller]
-    fn same(&self, args: &[&str]) -> Said {
+    fn same(&self, args: &[&str]) -> CommandOutput {
         let (before, there) = (self.here.cli(args), self.there(args));
-        let told = |said: &Said| (said.status, said.out.clone());
+        let told = |said: &CommandOutput| (said.status, said.out.clone());
         // A server looks after what waits there, so a run may move on between two looks: then both sides of the change are seen here.
         let here = if told(&before) == told(&there) { before } else { self.here.cli(args) };
         assert_eq!(told(&here), told(&there), "{args:?}\n{}\n{}", here.err, there.err);
@@ -65,7 +65,7 @@ fn token(rialto: &Rialto, caller: &str) -> String {
 
 #[test]
 fn agents_are_listed_and_shown_there_as_they_are_here() {
-    let both = Both::new();
+    let both = ServerAndLocal::new();
     let (desk, clerk) = (SampleAgent::named("Desk"), SampleAgent::named("Clerk"));
     assert!(both.same(&["agents", "list"]).out.contains("No agents yet"));
     both.here.cli(&["agents", "add", &desk.url, "--secret", "env:DESK_TOKEN", "--auth", "bearer"]).ok();
@@ -93,7 +93,7 @@ fn agents_are_listed_and_shown_there_as_they_are_here() {
 
 #[test]
 fn tasks_records_costs_and_tokens_are_told_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     desk.change_card(|card| card["skills"][0]["costPerTask"] = json!(0.5));
     both.here.trust(&desk.url);
     both.here.cli(&["call", "desk.echo", r#"{"n":12345678901234567890.10}"#]).ok();
@@ -144,7 +144,7 @@ fn tasks_records_costs_and_tokens_are_told_there_as_they_are_here() {
 
 #[test]
 fn tools_and_choices_are_told_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     for args in [&["tools", "list"][..], &["tools", "list", "--json"], &["dispatches"]] {
         both.same(args);
@@ -182,7 +182,7 @@ fn tools_and_choices_are_told_there_as_they_are_here() {
 
 #[test]
 fn workflows_are_kept_run_and_shown_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     let file = both.elsewhere.folder().join("ask.yaml");
     std::fs::write(&file, "status: active\nnodes: { one: { type: tool, tool: desk.ask } }\n").unwrap();
@@ -226,7 +226,7 @@ fn workflows_are_kept_run_and_shown_there_as_they_are_here() {
 
 #[test]
 fn approvals_are_listed_and_decided_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     both.same(&["approvals", "list"]);
     both.here.cli(&["policy", "add", "require-approval", "desk.echo", "--by", "local"]).ok();
@@ -249,7 +249,7 @@ fn approvals_are_listed_and_decided_there_as_they_are_here() {
 
 #[test]
 fn policies_are_asked_and_changed_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.cli(&["agents", "add", &desk.url]).ok();
     let file = both.elsewhere.folder().join("mine.cedar");
     let write = |text: &str| std::fs::write(&file, text).unwrap();
@@ -301,7 +301,7 @@ fn policies_are_asked_and_changed_there_as_they_are_here() {
 
 #[test]
 fn guardrails_are_tried_out_there_as_they_are_here() {
-    let both = Both::new();
+    let both = ServerAndLocal::new();
     for args in [
         &["guard", "test", "write to ann@example.org"][..],
         &["guard", "test", "nice weather", "--json"],
@@ -315,7 +315,7 @@ fn guardrails_are_tried_out_there_as_they_are_here() {
 
 #[test]
 fn webhooks_and_secrets_are_kept_there_as_they_are_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.same(&["webhooks", "list"]);
     both.same(&["secrets", "list"]);
     let hook =
@@ -349,7 +349,8 @@ fn webhooks_and_secrets_are_kept_there_as_they_are_here() {
 
 #[test]
 fn what_is_changed_there_is_changed_here() {
-    let (both, desk, clerk) = (Both::new(), SampleAgent::named("Desk"), SampleAgent::named("Clerk"));
+    let (both, desk, clerk) =
+        (ServerAndLocal::new(), SampleAgent::named("Desk"), SampleAgent::named("Clerk"));
     let added = both.there(&["agents", "add", &desk.url, "--allow", "--json"]).ok().json();
     assert_eq!(both.here.json(&["agents", "list", "--json"])[0]["id"], added["id"]);
     assert!(both.here.cli(&["policy", "list"]).ok().out.contains("desk"));
@@ -380,15 +381,15 @@ fn what_is_changed_there_is_changed_here() {
 
     let made = both.there(&["tokens", "create", "bob", "--expires", "1d", "--json"]).ok().json();
     assert_eq!(both.server.request("/mcp", "tools/list", json!({}), made["token"].as_str()).status, 200);
-    assert!(both.there(&["tokens", "revoke", "bob"]).ok().out.contains("nobody in"));
+    assert!(both.there(&["tokens", "revoke", "bob"]).ok().out.contains("Revoked the token"));
     assert_eq!(both.server.request("/mcp", "tools/list", json!({}), made["token"].as_str()).status, 401);
     let elsewhere = both.there(&["tokens", "create", "eve", "--org", "acme"]).exit(4);
-    assert!(elsewhere.err.contains("those the token was made for"), "{}", elsewhere.err);
+    assert!(elsewhere.err.contains("are the token's"), "{}", elsewhere.err);
 }
 
 #[test]
 fn who_is_not_let_in_is_told_how_to_be() {
-    let both = Both::new();
+    let both = ServerAndLocal::new();
     let list = ["agents", "list", "--server", &both.server.url];
     let nobody = Rialto::fresh().cli(&list).exit(3);
     assert!(
@@ -416,7 +417,7 @@ fn who_is_not_let_in_is_told_how_to_be() {
 
 #[test]
 fn another_project_is_below_the_address() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     let url = format!("{}/default/other", both.server.url);
     let listed = both.elsewhere.json(&["agents", "list", "--json", "--server", &url]);
@@ -463,7 +464,7 @@ fn a_token_does_not_leave_in_the_open() {
     let help = rialto.cli(&["agents", "--help"]).ok().out;
     assert!(help.contains("RIALTO_TOKEN") && !help.contains("secret-token"), "{help}");
 
-    let both = Both::new();
+    let both = ServerAndLocal::new();
     let token = token(&both.here, "local");
     let file = both.elsewhere.folder().join("token");
     std::fs::write(&file, format!("{token}\n")).unwrap();

@@ -12,11 +12,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::remote::Both;
-use crate::harness::{agent::SampleAgent, rialto::Said, until};
+use super::remote::ServerAndLocal;
+use crate::harness::{agent::SampleAgent, rialto::CommandOutput, until};
 
 /// What is said without the ids and moments, which are new for each call.
-fn alike(said: &Said) -> (i32, String, String) {
+fn alike(said: &CommandOutput) -> (i32, String, String) {
     let plain = |text: &str| {
         let words = text.split_inclusive([' ', '"', '\n', ',', ';']);
         words.filter(|word| !word.contains("task_") && !word.contains("2026-")).collect::<String>()
@@ -26,7 +26,7 @@ fn alike(said: &Said) -> (i32, String, String) {
 
 #[test]
 fn a_call_says_the_same_there_as_here() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     for args in [
         &["call", "desk.echo", r#"{"n":12345678901234567890.10}"#][..],
@@ -58,7 +58,7 @@ fn a_call_says_the_same_there_as_here() {
 
 #[test]
 fn a_question_is_answered_and_the_answer_alone_is_told() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     let asked = both.there(&["call", "desk.ask", "--json"]).ok().json();
     assert_eq!(asked["state"], "input-required");
@@ -69,7 +69,7 @@ fn a_question_is_answered_and_the_answer_alone_is_told() {
 
 #[test]
 fn a_call_that_takes_too_long_goes_on_and_can_be_shown() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     desk.learn("later");
     both.here.trust(&desk.url);
     let args = ["call", "desk.later", r#"{"ms":1500}"#, "--timeout-ms", "300", "--json"];
@@ -85,7 +85,7 @@ fn a_call_that_takes_too_long_goes_on_and_can_be_shown() {
 
 #[test]
 fn ctrl_c_calls_it_off_there() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     let args = ["call", "desk.slow", r#"{"ms":20000}"#, "--server", &both.server.url];
     let mut call = both.elsewhere.start(&args);
@@ -99,7 +99,7 @@ fn ctrl_c_calls_it_off_there() {
 
 #[test]
 fn a_stream_that_breaks_off_is_gone_on_with() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     desk.learn("later");
     both.here.trust(&desk.url);
     let (url, cut) = cutting(both.server.url.strip_prefix("http://").unwrap().to_owned());
@@ -148,7 +148,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_enough: impl Fn(&str) -> b
 
 #[test]
 fn what_comes_on_record_is_followed_there() {
-    let (both, desk) = (Both::new(), SampleAgent::named("Desk"));
+    let (both, desk) = (ServerAndLocal::new(), SampleAgent::named("Desk"));
     both.here.trust(&desk.url);
     let args = ["audit", "--follow", "--json", "--agent", "desk", "--server", &both.server.url];
     let follow = both.elsewhere.start(&args);
@@ -162,7 +162,7 @@ fn what_comes_on_record_is_followed_there() {
 
 #[test]
 fn the_doctor_looks_at_the_server() {
-    let both = Both::new();
+    let both = ServerAndLocal::new();
     both.here.cli(&["policy", "remove", "allow-approve_call-for-local"]).ok();
     let found = both.there(&["doctor", "--json"]).ok().json();
     let of = |what: &str| {

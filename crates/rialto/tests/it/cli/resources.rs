@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     agent::SampleAgent,
     rialto::Rialto,
-    server::{Server, message, request},
+    server::{ServerProcess, message, request},
 };
 
 fn token(rialto: &Rialto, caller: &str) -> String {
@@ -13,7 +13,7 @@ fn token(rialto: &Rialto, caller: &str) -> String {
 }
 
 #[track_caller]
-fn read(server: &Server, uri: &str, token: &str) -> Value {
+fn read(server: &ServerProcess, uri: &str, token: &str) -> Value {
     let params = json!({ "uri": uri });
     message(&request(&server.mcp(), "resources/read", params, Some(token), &[("Mcp-Name", uri)]))
 }

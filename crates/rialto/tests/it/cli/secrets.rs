@@ -102,9 +102,9 @@ fn without_its_key_a_secret_is_not_to_be_had_and_the_error_says_why() {
     assert!(said.err.contains("others can read it; chmod 600"), "{}", said.err);
     std::fs::rename(&key, rialto.folder().join("away")).unwrap();
     let said = rialto.cli(&["call", "desk.echo"]).exit(5);
-    assert!(said.err.contains("it is not there; bring it back"), "{}", said.err);
+    assert!(said.err.contains("the file does not exist; restore it"), "{}", said.err);
     let said = rialto.cli_fed(&["secrets", "set", "other"], "x").exit(1);
-    assert!(said.err.contains("it is not there"), "no second key is made: {}", said.err);
+    assert!(said.err.contains("the file does not exist"), "no second key is made: {}", said.err);
     let other = rialto.with("RIALTO_SECRET_KEY", &"ab".repeat(32));
     let said = other.cli(&["call", "desk.echo"]).exit(5);
     assert!(said.err.contains("sealed with another key than RIALTO_SECRET_KEY"), "{}", said.err);

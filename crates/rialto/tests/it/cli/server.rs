@@ -1,9 +1,9 @@
-//! `rialto serve`: who is let in, what is listed, and how it is told.
+//! `rialto serve`: authentication, lists and messages.
 
 use serde_json::{Value, json};
 
 use crate::harness::{
-    agent::SampleAgent, client::names, http, rialto::Rialto, server::message, twice::send_twice, until,
+    agent::SampleAgent, client::names, http, rialto::Rialto, server::message, simultaneous::send_twice, until,
 };
 
 #[test]

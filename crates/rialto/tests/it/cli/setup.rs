@@ -1,4 +1,4 @@
-//! What is there before any agent: the demo, the configuration, the doctor, completions.
+//! Commands without any agent: demo, configuration, doctor, completions.
 
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::Stdio, until};
+use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::StdioServer, until};
 
 #[test]
 fn garbage_on_stdin_does_not_end_it() {
@@ -252,7 +252,7 @@ fn each_old_protocol_version_is_answered_in_itself() {
     }
 }
 
-fn feed_garbage(server: &mut Stdio) {
+fn feed_garbage(server: &mut StdioServer) {
     for line in [
         &b"garbage"[..],
         b"",

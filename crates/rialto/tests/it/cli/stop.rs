@@ -1,4 +1,4 @@
-//! A server that is told to stop: calls under way end, or are handed back, and nobody is left without an answer.
+//! Shutdown of a server: calls in progress end, or are detached, and every caller receives a response.
 
 use std::{thread, time::Instant};
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use crate::harness::{
     agent::SampleAgent,
     http,
-    outcome::Outcome,
+    outcome::CallOutcome,
     rialto::Rialto,
-    server::{self, Server, message},
+    server::{self, ServerProcess, message},
     until,
 };
 
 /// Calls a tool from a thread of its own.
-fn call(server: &Server, tool: &str, arguments: Value) -> thread::JoinHandle<Outcome> {
+fn call(server: &ServerProcess, tool: &str, arguments: Value) -> thread::JoinHandle<CallOutcome> {
     let (url, tool) = (server.mcp(), tool.to_owned());
     thread::spawn(move || {
         let params = json!({ "name": tool, "arguments": arguments });
-        Outcome::of(message(&server::request(&url, "tools/call", params, None, &[])), Vec::new())
+        CallOutcome::of(message(&server::request(&url, "tools/call", params, None, &[])), Vec::new())
     })
 }
 
-fn drain(server: &Server) -> Value {
+fn drain(server: &ServerProcess) -> Value {
     server.signal("TERM");
     let answer = until("it says that it is draining", || {
         http::get(&format!("{}/readyz", server.url)).filter(|answer| answer.status == 503)
@@ -30,7 +30,7 @@ fn drain(server: &Server) -> Value {
     serde_json::from_str(&answer.body).unwrap()
 }
 
-fn world(drain_secs: &str) -> (Rialto, SampleAgent, Server) {
+fn world(drain_secs: &str) -> (Rialto, SampleAgent, ServerProcess) {
     let rialto = Rialto::fresh().with("RIALTO_SERVER__DRAIN_SECS", drain_secs);
     let agent = SampleAgent::named("Desk");
     agent.learn("later");
@@ -89,7 +89,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 /// Asks for the list of tools on a connection of its own. Returns the status, and whether the connection is to be closed.
-fn listed(server: &Server) -> (u16, bool) {
+fn listed(server: &ServerProcess) -> (u16, bool) {
     let answer = server.request("/mcp", "tools/list", json!({}), None);
     (answer.status, answer.head.to_ascii_lowercase().contains("\r\nconnection: close"))
 }

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use crate::harness::{
-    outage::{Outage, SmallDisk, WORK, send},
+    outage::{OutageFixture, SmallDisk, WORK, send},
     rialto::Rialto,
 };
 
@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(12);
 fn results_survive_a_full_disk(durability: &str, away: Duration) {
     let rialto = Rialto::fresh().with("RIALTO_STORE__DURABILITY", durability);
     let Some(disk) = SmallDisk::mount(&rialto.data()) else { return };
-    let mut outage = Outage::new(rialto);
+    let mut outage = OutageFixture::new(rialto);
     let mut server = outage.serve();
     outage.begin(&server, TASKS);
     disk.fill();

@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     http,
-    outcome::Outcome,
+    outcome::CallOutcome,
     rialto::Rialto,
-    server::{self, Server, message},
-    stumbling::{Mood, StumblingAgent},
+    server::{self, ServerProcess, message},
+    unreliable_agent::{FailureMode, UnreliableAgent},
     until,
 };
 
 /// Time between two calls of a steady load.
 const CALL_INTERVAL: Duration = Duration::from_millis(25);
 
-fn started(rialto: &Rialto) -> (StumblingAgent, Server) {
-    let agent = StumblingAgent::start();
+fn started(rialto: &Rialto) -> (UnreliableAgent, ServerProcess) {
+    let agent = UnreliableAgent::start();
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
     until("the agent answers", || works(&server.mcp()).then_some(()));
@@ -35,7 +35,7 @@ fn works(mcp: &str) -> bool {
 }
 
 /// Calls the agent again and again for a time; returns when each call was made, since the beginning, and whether it worked.
-fn calls_for(server: &Server, time: Duration) -> Vec<(Duration, bool)> {
+fn calls_for(server: &ServerProcess, time: Duration) -> Vec<(Duration, bool)> {
     let (begun, mut calls) = (Instant::now(), Vec::new());
     while begun.elapsed() < time {
         let at = begun.elapsed();
@@ -49,9 +49,9 @@ fn calls_for(server: &Server, time: Duration) -> Vec<(Duration, bool)> {
 fn callers_see_errors_for_about_as_long_as_an_agent_is_unavailable() {
     let rialto = Rialto::fresh();
     let (agent, server) = started(&rialto);
-    agent.set(Mood::Unavailable);
+    agent.set(FailureMode::Unavailable);
     let during = calls_for(&server, Duration::from_millis(500));
-    agent.set(Mood::Answers);
+    agent.set(FailureMode::Answers);
     let after = calls_for(&server, Duration::from_secs(3));
     assert!(during.len() >= 3 && during.iter().all(|(_, works)| !works), "{during:?}");
     let last_error = after.iter().filter(|(_, works)| !works).map(|(at, _)| *at).max().unwrap_or_default();
@@ -71,9 +71,9 @@ fn an_agent_that_comes_and_goes_is_served_while_it_is_there() {
     let (agent, server) = started(&rialto);
     let (mut good, mut served) = (0, 0);
     for _ in 0..2 {
-        agent.set(Mood::Unavailable);
+        agent.set(FailureMode::Unavailable);
         calls_for(&server, Duration::from_secs(3));
-        agent.set(Mood::Answers);
+        agent.set(FailureMode::Answers);
         let calls = calls_for(&server, Duration::from_secs(3));
         good += calls.len();
         served += calls.iter().filter(|(_, works)| *works).count();
@@ -88,14 +88,14 @@ fn an_agent_that_left_calls_unanswered_is_served_when_it_answers_again() {
         Rialto::fresh().with("RIALTO_AGENTS__MAX_IN_FLIGHT", "4").with("RIALTO_CALLS__TIMEOUT_MS", "2000");
     let (agent, server) = started(&rialto);
     let before = agent.messages();
-    agent.set(Mood::Hangs);
+    agent.set(FailureMode::Hangs);
     let mcp = server.mcp();
     let waiting: Vec<_> = (0..4)
         .map(|_| {
             let mcp = mcp.clone();
             thread::spawn(move || {
                 let params = json!({ "name": "stumbling.work", "arguments": { "text": "do it" } });
-                Outcome::of(message(&server::request(&mcp, "tools/call", params, None, &[])), Vec::new())
+                CallOutcome::of(message(&server::request(&mcp, "tools/call", params, None, &[])), Vec::new())
             })
         })
         .collect();
@@ -103,7 +103,7 @@ fn an_agent_that_left_calls_unanswered_is_served_when_it_answers_again() {
     for late in waiting {
         late.join().unwrap().error(-32201, "RemoteA2ATimeoutError");
     }
-    agent.set(Mood::Answers);
+    agent.set(FailureMode::Answers);
     let calls: Vec<bool> = (0..10).map(|_| works(&mcp)).collect();
     let served = calls.iter().filter(|works| **works).count();
     assert!(served >= 8, "{calls:?}");
@@ -120,7 +120,7 @@ fn the_state_of_a_breaker_is_shown_with_its_agent_and_in_the_metrics() {
         serde_json::from_str(&answer.body).unwrap()
     };
     assert_eq!(shown()["breaker"]["state"], "closed");
-    agent.set(Mood::Breaks);
+    agent.set(FailureMode::Breaks);
     until("its breaker is open", || {
         works(&server.mcp());
         (shown()["breaker"]["state"] == "open").then_some(())

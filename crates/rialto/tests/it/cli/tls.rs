@@ -6,21 +6,21 @@ use std::{
     process::Command,
 };
 
-use crate::harness::{process::Process, rialto::Rialto, root, until};
+use crate::harness::{process::ChildProcess, rialto::Rialto, root, until};
 
 /// The owner's.
 const TOKEN: &str = "owners-token-of-at-least-32-characters";
 
 /// A server with certificates in its folder.
-struct Encrypted {
+struct TlsServer {
     rialto: Rialto,
-    process: Process,
+    process: ChildProcess,
     url: String,
 }
 
-// === impl Encrypted ===
+// === impl TlsServer ===
 
-impl Encrypted {
+impl TlsServer {
     fn start(more: &str) -> Self {
         let rialto = Rialto::fresh().with("RIALTO_TOKEN", TOKEN);
         put(rialto.folder(), "server");
@@ -68,7 +68,7 @@ fn put(folder: &Path, name: &str) {
 
 #[test]
 fn http2_and_http1_are_spoken_over_tls_and_cards_say_so() {
-    let server = Encrypted::start("");
+    let server = TlsServer::start("");
     assert_eq!(server.curl("ca.pem", &["--http2"], "/healthz").unwrap(), "ok\n 2 200");
     let refused = server.curl("ca2.pem", &[], "/healthz").unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
@@ -79,14 +79,14 @@ fn http2_and_http1_are_spoken_over_tls_and_cards_say_so() {
 
 #[test]
 fn certificates_are_replaced_while_the_server_runs() {
-    let server = Encrypted::start("");
+    let server = TlsServer::start("");
     let log = || server.process.stderr();
     put(server.rialto.folder(), "server2");
     until("the new one is shown", || server.curl("ca2.pem", &[], "/healthz").ok());
     assert!(server.curl("ca.pem", &[], "/healthz").is_err());
     fs::write(server.rialto.folder().join("key.pem"), "nonsense").unwrap();
     until("it is logged that the new one cannot be used", || {
-        log().contains("those before stay in force").then_some(())
+        log().contains("the previous ones stay active").then_some(())
     });
     assert!(log().contains("key.pem"), "{}", log());
     assert!(server.curl("ca2.pem", &[], "/healthz").is_ok());
@@ -107,7 +107,7 @@ fn a_certificate_of_a_client_stands_for_its_caller() {
         "client_ca = \"{}\"\n[[server.tls.clients]]\ncertificate = \"rialto\"\ncaller = \"ci\"\norg = \"acme\"\n",
         file("client-ca.pem").display()
     );
-    let server = Encrypted::start(&clients);
+    let server = TlsServer::start(&clients);
     let (cert, key) = (file("client.pem").display().to_string(), file("client.key").display().to_string());
     let own = ["--cert", &cert, "--key", &key];
     assert!(server.curl("ca.pem", &[], "/api/v1/agents").unwrap().ends_with("401"));
@@ -122,7 +122,7 @@ fn a_certificate_of_a_client_stands_for_its_caller() {
 #[test]
 fn another_rialto_reaches_it_with_the_authority_in_its_configuration() {
     let function = "[[functions]]\nname = \"say\"\ncommand = [\"/bin/echo\", \"hello from there\"]\n";
-    let server = Encrypted::start(function);
+    let server = TlsServer::start(function);
     let list = ["tools", "list", "--server", &server.url];
     let stranger = Rialto::fresh().with("RIALTO_TOKEN", TOKEN).cli(&list);
     assert_ne!(stranger.status, 0);

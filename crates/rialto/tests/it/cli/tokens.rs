@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::harness::{rialto::Rialto, server::Server};
+use crate::harness::{rialto::Rialto, server::ServerProcess};
 
 /// Makes a token and answers what is shown of it.
 #[track_caller]
@@ -13,7 +13,7 @@ fn made(rialto: &Rialto, args: &[&str]) -> Value {
 }
 
 #[track_caller]
-fn status(server: &Server, token: &Value) -> u16 {
+fn status(server: &ServerProcess, token: &Value) -> u16 {
     server.request("/mcp", "tools/list", json!({}), token["token"].as_str()).status
 }
 

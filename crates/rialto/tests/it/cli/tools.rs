@@ -1,4 +1,4 @@
-//! MCP servers and functions that are deployed: one name at every door, and no trouble beyond their own.
+//! Deployed MCP servers and functions: one name on every endpoint, and isolated failures.
 
 use std::thread;
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    http::{self, Answer},
+    http::{self, HttpAnswer},
+    mcp_upstream::McpUpstream,
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
     until,
-    upstream::Upstream,
 };
 
 const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
@@ -19,16 +19,16 @@ fn fresh() -> Rialto {
     Rialto::fresh().with(PATH.0, PATH.1)
 }
 
-fn post(server: &Server, name: &str, args: &Value) -> Answer {
+fn post(server: &ServerProcess, name: &str, args: &Value) -> HttpAnswer {
     http::post(&format!("{}/call/{name}", server.url), &[], &args.to_string())
 }
 
-fn problem(answer: &Answer) -> Value {
+fn problem(answer: &HttpAnswer) -> Value {
     assert!(answer.head.contains("application/problem+json"), "{answer:?}");
     serde_json::from_str(&answer.body).unwrap()
 }
 
-fn is_listed(server: &Server, name: &str) -> Option<()> {
+fn is_listed(server: &ServerProcess, name: &str) -> Option<()> {
     server.list().iter().any(|listed| listed == name).then_some(())
 }
 
@@ -40,7 +40,7 @@ fn configure(rialto: &Rialto, text: &str) {
 fn a_tool_has_one_name_at_every_door_without_a_restart() {
     let rialto = fresh();
     let server = rialto.serve(&["--allow-no-auth"]);
-    let upstream = Upstream::new(&rialto, "weather", &["echo", "slowly"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["echo", "slowly"]);
     let added = upstream.add(&rialto, &[]);
     assert_eq!(added["tools"][0]["name"], "echo");
     assert_eq!(added["tools"][0]["repeatable"], true);
@@ -65,7 +65,7 @@ fn a_tool_has_one_name_at_every_door_without_a_restart() {
 #[test]
 fn a_server_that_ends_at_a_question_of_newer_ones_is_greeted_as_they_used_to_be() {
     let rialto = fresh();
-    let added = Upstream::new(&rialto, "aged", &["echo"]).add(&rialto, &["--env", "BRITTLE=1"]);
+    let added = McpUpstream::new(&rialto, "aged", &["echo"]).add(&rialto, &["--env", "BRITTLE=1"]);
     assert_eq!(added["tools"][0]["name"], "echo");
     assert_eq!(rialto.cli(&["call", "echo"]).ok().out, "hello from aged\n");
 }
@@ -73,7 +73,7 @@ fn a_server_that_ends_at_a_question_of_newer_ones_is_greeted_as_they_used_to_be(
 #[test]
 fn what_a_tool_says_about_its_failure_is_told() {
     let rialto = fresh();
-    Upstream::new(&rialto, "weather", &["fail", "echo"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "weather", &["fail", "echo"]).add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let failed = server.call("fail", &json!({}));
     assert_eq!(failed.error(-32204, "RemoteA2ATaskFailedError")["message"], "fail failed: no luck");
@@ -91,7 +91,7 @@ fn what_a_tool_says_about_its_failure_is_told() {
 #[test]
 fn a_tool_that_never_answers_is_waited_for_and_called_off() {
     let rialto = fresh().with("RIALTO_CALLS__TIMEOUT_MS", "300");
-    let upstream = Upstream::new(&rialto, "weather", &["hang", "echo"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["hang", "echo"]);
     upstream.add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let late = post(&server, "hang", &json!({}));
@@ -105,7 +105,7 @@ fn a_tool_that_never_answers_is_waited_for_and_called_off() {
 #[test]
 fn a_server_that_dies_in_the_middle_is_started_again() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "weather", &["hang", "echo"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["hang", "echo"]);
     upstream.add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     assert_eq!(server.call("echo", &json!({})).text(), "hello from weather");
@@ -122,7 +122,7 @@ fn a_server_that_dies_in_the_middle_is_started_again() {
 #[test]
 fn a_list_of_tools_that_changes_is_asked_for_again() {
     let rialto = fresh();
-    Upstream::new(&rialto, "weather", &["grow"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "weather", &["grow"]).add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     assert!(is_listed(&server, "grown").is_none());
     server.call("grow", &json!({})).result();
@@ -132,7 +132,7 @@ fn a_list_of_tools_that_changes_is_asked_for_again() {
 #[test]
 fn one_dead_server_never_hurts_the_rest_and_the_configuration_has_the_last_word() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "weather", &["echo"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["echo"]);
     let function = "[[functions]]\nname = \"up\"\ncommand = [\"tr\", \"a-z\", \"A-Z\"]\n";
     let dead = "[[mcp_servers]]\nname = \"dead\"\ncommand = \"/no/such/program\"\n";
     configure(&rialto, &format!("{dead}{}{function}", upstream.entry()));
@@ -164,7 +164,7 @@ fn one_dead_server_never_hurts_the_rest_and_the_configuration_has_the_last_word(
 #[test]
 fn a_tool_of_a_configured_server_is_called_from_the_command_line_without_a_server() {
     let rialto = fresh();
-    configure(&rialto, &Upstream::new(&rialto, "weather", &["echo"]).entry());
+    configure(&rialto, &McpUpstream::new(&rialto, "weather", &["echo"]).entry());
     assert_eq!(rialto.cli(&["call", "echo"]).ok().out, "hello from weather\n");
     let doctor = rialto.json(&["doctor", "--json"]);
     let seen = doctor.as_array().unwrap().iter().find(|it| it["what"] == "mcp weather").unwrap();
@@ -174,8 +174,8 @@ fn a_tool_of_a_configured_server_is_called_from_the_command_line_without_a_serve
 #[test]
 fn of_two_tools_with_one_name_the_first_keeps_it() {
     let rialto = fresh();
-    Upstream::new(&rialto, "weather", &["echo", "get_task"]).add(&rialto, &[]);
-    Upstream::new(&rialto, "stocks", &["echo"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "weather", &["echo", "get_task"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "stocks", &["echo"]).add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     for (name, from) in [("echo", "weather"), ("weather.echo", "weather"), ("stocks.echo", "stocks")] {
         assert_eq!(server.call(name, &json!({})).text(), format!("hello from {from}"), "{name}");
@@ -188,7 +188,7 @@ fn of_two_tools_with_one_name_the_first_keeps_it() {
 #[test]
 fn a_secret_is_shown_to_the_server_and_to_nobody_else() {
     let rialto = fresh().with("WEATHER_SECRET", "hunter2hunter2").with("RIALTO_LOG", "debug");
-    let upstream = Upstream::new(&rialto, "weather", &["tell"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["tell"]);
     let args = ["tools", "add", "weather", "--env", "TOKEN=hunter2hunter2", "--", upstream.script.as_str()];
     let refused = rialto.cli(&args);
     assert!(refused.status != 0 && refused.err.contains("looks like a secret"), "{refused:?}");
@@ -212,7 +212,7 @@ fn a_secret_is_shown_to_the_server_and_to_nobody_else() {
 #[test]
 fn two_hundred_calls_at_once_all_come_back() {
     let rialto = fresh();
-    Upstream::new(&rialto, "weather", &["echo"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "weather", &["echo"]).add(&rialto, &[]);
     let limits = "[limits]\nconcurrent_calls = 0\n";
     configure(&rialto, limits);
     let server = rialto.serve(&["--allow-no-auth"]);
@@ -315,7 +315,7 @@ fn another_gateway_is_a_server_over_http_and_its_changes_are_heard() {
 }
 
 /// What an A2A client that sends this hears, in the task that is named if there is one.
-fn said(server: &Server, skill: &str, what: impl Into<Value>, task: Option<&Value>) -> Value {
+fn said(server: &ServerProcess, skill: &str, what: impl Into<Value>, task: Option<&Value>) -> Value {
     let part = match what.into() {
         Value::String(text) => json!({ "text": text }),
         data => json!({ "data": data }),
@@ -345,7 +345,7 @@ fn state(task: &Value) -> &Value {
 #[test]
 fn what_a_tool_asks_is_answered_by_the_next_message() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "paint", &["ask"]);
+    let upstream = McpUpstream::new(&rialto, "paint", &["ask"]);
     upstream.add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "ask", json!({}), None);
@@ -371,7 +371,7 @@ fn what_a_tool_asks_is_answered_by_the_next_message() {
 #[test]
 fn a_tool_that_is_called_off_while_it_asks_hears_so() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "paint", &["ask"]);
+    let upstream = McpUpstream::new(&rialto, "paint", &["ask"]);
     upstream.add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "ask", json!({}), None);
@@ -385,7 +385,7 @@ fn a_tool_that_is_called_off_while_it_asks_hears_so() {
 #[test]
 fn a_question_that_a_restart_has_lost_says_so() {
     let rialto = fresh();
-    Upstream::new(&rialto, "paint", &["ask"]).add(&rialto, &[]);
+    McpUpstream::new(&rialto, "paint", &["ask"]).add(&rialto, &[]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "ask", json!({}), None);
     drop(server);
@@ -399,7 +399,7 @@ fn a_question_that_a_restart_has_lost_says_so() {
 fn what_a_server_would_have_a_model_say_is_said_by_the_agent_that_is_configured() {
     let (rialto, agent) = (fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
-    Upstream::new(&rialto, "singer", &["muse"]).add(&rialto, &["--sampling", "desk.echo"]);
+    McpUpstream::new(&rialto, "singer", &["muse"]).add(&rialto, &["--sampling", "desk.echo"]);
     assert_eq!(rialto.cli(&["tools", "call", "muse"]).ok().out, "somebody sang\n");
     let heard = agent.heard();
     assert!(heard.len() == 1 && heard[0].contains("\"sing\""), "{heard:?}");
@@ -414,7 +414,7 @@ fn what_a_server_would_have_a_model_say_is_said_by_the_agent_that_is_configured(
 #[test]
 fn a_newer_tool_is_called_again_with_the_answer() {
     let rialto = fresh();
-    Upstream::new(&rialto, "paint", &["round"]).add(&rialto, &["--env", "MODERN=1"]);
+    McpUpstream::new(&rialto, "paint", &["round"]).add(&rialto, &["--env", "MODERN=1"]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "round", json!({ "n": 3 }), None);
     assert_eq!(asked["status"]["message"]["parts"][0]["text"], "How large?", "{asked}");
@@ -425,7 +425,7 @@ fn a_newer_tool_is_called_again_with_the_answer() {
 #[test]
 fn a_task_of_a_tool_asks_goes_on_and_survives_a_restart() {
     let rialto = fresh();
-    Upstream::new(&rialto, "paint", &["later"]).add(&rialto, &["--env", "MODERN=1"]);
+    McpUpstream::new(&rialto, "paint", &["later"]).add(&rialto, &["--env", "MODERN=1"]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "later", json!({}), None);
     assert_eq!(asked["status"]["message"]["parts"][0]["text"], "Go on?", "{asked}");
@@ -441,7 +441,7 @@ fn a_task_of_a_tool_asks_goes_on_and_survives_a_restart() {
 #[test]
 fn a_task_of_a_tool_is_called_off_there() {
     let rialto = fresh();
-    let upstream = Upstream::new(&rialto, "paint", &["later"]);
+    let upstream = McpUpstream::new(&rialto, "paint", &["later"]);
     upstream.add(&rialto, &["--env", "MODERN=1"]);
     let server = rialto.serve(&["--allow-no-auth"]);
     let asked = said(&server, "later", json!({}), None);
@@ -454,7 +454,7 @@ fn a_task_of_a_tool_is_called_off_there() {
 #[test]
 fn what_an_external_server_changes_is_held_shown_and_approved() {
     let rialto = fresh().with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
-    let upstream = Upstream::new(&rialto, "weather", &["tell"]);
+    let upstream = McpUpstream::new(&rialto, "weather", &["tell"]);
     let refused =
         rialto.cli(&["tools", "add", "weather", "--trust", "system", "--", upstream.script.as_str()]);
     assert!(refused.status != 0 && refused.err.contains("cannot be given"), "{refused:?}");
@@ -463,7 +463,7 @@ fn what_an_external_server_changes_is_held_shown_and_approved() {
     let _server = rialto.serve(&["--allow-no-auth"]);
     let shown = until("the change is held", || {
         let shown = rialto.cli(&["tools", "show", "weather"]).ok().out;
-        shown.contains("held until it is approved").then_some(shown)
+        shown.contains("waiting for approval").then_some(shown)
     });
     assert!(shown.contains("steal") && shown.contains("rialto agents approve weather"), "{shown}");
     assert!(rialto.cli(&["tools", "list"]).ok().out.contains("change held"));

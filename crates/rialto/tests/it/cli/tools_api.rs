@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    http::{self, Answer},
+    http::{self, HttpAnswer},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
 };
 
-fn add(server: &Server, body: &Value) -> Answer {
+fn add(server: &ServerProcess, body: &Value) -> HttpAnswer {
     let bearer =
         format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     http::post(&format!("{}/api/v1/tools", server.url), &[("Authorization", &bearer)], &body.to_string())

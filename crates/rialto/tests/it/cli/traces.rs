@@ -221,7 +221,7 @@ fn a_collector_that_is_not_there_does_no_harm() {
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
     server.call("desk.echo", &json!({})).result();
-    until("it is said", || server.log().contains("the collector does not take traces").then_some(()));
+    until("it is said", || server.log().contains("the collector does not accept traces").then_some(()));
     let numbers = http::get(&format!("{}/metrics", server.url)).unwrap().body;
     assert!(numbers.contains("rialto_spans_total{outcome=\"lost\"} 1\n"), "{numbers}");
 }

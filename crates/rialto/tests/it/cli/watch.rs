@@ -1,16 +1,16 @@
-//! What a server tells those who watch over it: its numbers, and whether it is ready.
+//! Monitoring of a server: metrics and readiness.
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::ServerProcess, until};
 
-fn page(server: &Server, path: &str, token: Option<&str>) -> http::Answer {
+fn page(server: &ServerProcess, path: &str, token: Option<&str>) -> http::HttpAnswer {
     let bearer = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<_> = bearer.as_deref().map(|bearer| ("Authorization", bearer)).into_iter().collect();
     http::get_with(&format!("{}{path}", server.url), None, &headers)
 }
 
-fn metrics(server: &Server) -> String {
+fn metrics(server: &ServerProcess) -> String {
     let answer = page(server, "/metrics", None);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.head.contains("application/openmetrics-text"), "{}", answer.head);

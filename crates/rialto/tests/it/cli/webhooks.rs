@@ -1,13 +1,13 @@
-//! `rialto webhooks`: other programs are told of every call, whatever happens to them or to us.
+//! `rialto webhooks`: receivers get every event, in spite of failures on either side.
 
 use rialto_hooks::signing_key::SigningKey;
 use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    receiver::{Receiver, Told},
     rialto::Rialto,
     until,
+    webhook_receiver::{ReceivedRequest, WebhookReceiver},
 };
 
 #[track_caller]
@@ -21,7 +21,7 @@ fn standing(rialto: &Rialto) -> Value {
 
 #[test]
 fn a_call_is_told_signed_and_in_order() {
-    let (rialto, agent, receiver) = (Rialto::fresh(), SampleAgent::named("Desk"), Receiver::start());
+    let (rialto, agent, receiver) = (Rialto::fresh(), SampleAgent::named("Desk"), WebhookReceiver::start());
     rialto.trust(&agent.url);
     let hook = added(&rialto, &[&receiver.url]);
     let server = rialto.serve(&["--allow-no-auth"]);
@@ -32,7 +32,7 @@ fn a_call_is_told_signed_and_in_order() {
     let names = ["pre", "post", "pre", "post", "error"].map(|name| format!("dev.rialto.verb.{name}"));
     assert_eq!(types.collect::<Vec<_>>(), names);
     // The agent and the webhook that were added are on record before them, and are not told unless somebody asks for that.
-    assert_eq!(told.iter().map(Told::record).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
+    assert_eq!(told.iter().map(ReceivedRequest::record).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
     let key = SigningKey::parse(hook["secret"].as_str().unwrap()).unwrap();
     for told in &told {
         assert_eq!(key.sign(&told.id, told.timestamp, told.body.as_bytes()), told.signature);
@@ -44,7 +44,7 @@ fn a_call_is_told_signed_and_in_order() {
 
 #[test]
 fn a_key_is_shown_once_and_kept_where_only_its_owner_reads_it() {
-    let (rialto, receiver) = (Rialto::fresh(), Receiver::start());
+    let (rialto, receiver) = (Rialto::fresh(), WebhookReceiver::start());
     let hook = added(&rialto, &[&receiver.url, "--events", "post-verb,verb-error"]);
     let (id, key) = (hook["id"].as_str().unwrap(), hook["secret"].as_str().unwrap());
     assert_eq!(hook["events"], json!(["post-verb", "verb-error"]));
@@ -70,7 +70,7 @@ fn a_key_is_shown_once_and_kept_where_only_its_owner_reads_it() {
 
 #[test]
 fn a_key_of_ones_own_is_read_from_the_environment() {
-    let receiver = Receiver::start();
+    let receiver = WebhookReceiver::start();
     let key = SigningKey::encode(&[3; 32]);
     let rialto = Rialto::fresh().with("HOOK_KEY", &key).with("SHORT_KEY", "hunter2");
     assert_eq!(added(&rialto, &[&receiver.url, "--secret-env", "HOOK_KEY"])["secret"], Value::Null);
@@ -84,7 +84,7 @@ fn a_key_of_ones_own_is_read_from_the_environment() {
 
 #[test]
 fn killed_in_the_middle_every_call_is_told_after_the_restart() {
-    let (agent, receiver) = (SampleAgent::named("Desk"), Receiver::start());
+    let (agent, receiver) = (SampleAgent::named("Desk"), WebhookReceiver::start());
     let rialto = Rialto::fresh().with("RIALTO_WEBHOOKS__TIMEOUT_MS", "200");
     rialto.trust(&agent.url);
     added(&rialto, &[&receiver.url]);
@@ -101,7 +101,7 @@ fn killed_in_the_middle_every_call_is_told_after_the_restart() {
     receiver.answer(Some(200));
     let _server = rialto.serve(&["--allow-no-auth"]);
     until("all of it was told", || (standing(&rialto)["handled"] == 42).then_some(()));
-    let mut records: Vec<u64> = receiver.told().iter().map(Told::record).collect();
+    let mut records: Vec<u64> = receiver.told().iter().map(ReceivedRequest::record).collect();
     assert!(records.windows(2).all(|pair| pair[1] <= pair[0] + 1), "none is skipped: {records:?}");
     records.sort_unstable();
     records.dedup();
@@ -110,7 +110,7 @@ fn killed_in_the_middle_every_call_is_told_after_the_restart() {
 
 #[test]
 fn a_receiver_that_hangs_slows_no_call() {
-    let (agent, receiver) = (SampleAgent::named("Desk"), Receiver::start());
+    let (agent, receiver) = (SampleAgent::named("Desk"), WebhookReceiver::start());
     let rialto = Rialto::fresh().with("RIALTO_WEBHOOKS__TIMEOUT_MS", "600000");
     rialto.trust(&agent.url);
     added(&rialto, &[&receiver.url]);
@@ -127,7 +127,7 @@ fn a_receiver_that_hangs_slows_no_call() {
 
 #[test]
 fn a_receiver_that_is_gone_is_listed_as_disabled_until_it_is_tried_again() {
-    let (rialto, agent, receiver) = (Rialto::fresh(), SampleAgent::named("Desk"), Receiver::start());
+    let (rialto, agent, receiver) = (Rialto::fresh(), SampleAgent::named("Desk"), WebhookReceiver::start());
     rialto.trust(&agent.url);
     let id = added(&rialto, &[&receiver.url])["id"].as_str().unwrap().to_owned();
     receiver.answer(Some(410));

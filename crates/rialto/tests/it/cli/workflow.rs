@@ -1,4 +1,4 @@
-//! `rialto workflow schema|validate|graph`: files that hold up, and what is wrong with those that do not.
+//! `rialto workflow schema|validate|graph`: valid files, and the problems of invalid ones.
 
 use crate::harness::rialto::Rialto;
 
@@ -11,7 +11,7 @@ fn file(rialto: &Rialto, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_examples_hold_up() {
+fn the_examples_are_valid() {
     let rialto = Rialto::fresh();
     let names = ["code-review", "dispatch-qa", "release", "summarize-and-translate"];
     let files: Vec<String> = names.iter().map(|name| format!("{EXAMPLES}/{name}.yaml")).collect();
@@ -19,7 +19,7 @@ fn the_examples_hold_up() {
     arguments.extend(files.iter().map(String::as_str));
     let out = rialto.cli(&arguments).ok().out;
     assert!(
-        out.contains("code-review holds up, 2 nodes") && out.contains("release holds up, 9 nodes"),
+        out.contains("code-review is valid, 2 nodes") && out.contains("release is valid, 9 nodes"),
         "{out}"
     );
 }
@@ -33,12 +33,12 @@ fn what_is_wrong_is_told_by_file_line_and_column() {
     let told = rialto.cli(&["workflow", "validate", &wrong, &right]).exit(1);
     let expected = format!(
         "{wrong}:2:24: error: there is no node \"b\"\n  2 |   a: {{ tool: t, needs: b }}\n    |                        ^\n\
-         {wrong}:3:33: error: nodes.aa.x leads nowhere: there is no node \"aa\"; did you mean \"a\"?\n"
+         {wrong}:3:33: error: nodes.aa.x refers to an unknown node: there is no node \"aa\"; did you mean \"a\"?\n"
     );
     assert!(told.err.starts_with(&expected), "{}\n{expected}", told.err);
-    assert!(told.err.contains("nobody knows the key \"colour\" here"), "{}", told.err);
-    assert!(told.err.contains("1 of 2 workflows do not hold up"), "{}", told.err);
-    assert_eq!(told.out, format!("{right}: right holds up, 1 node\n"));
+    assert!(told.err.contains("unknown key \"colour\""), "{}", told.err);
+    assert!(told.err.contains("1 of 2 workflows are not valid"), "{}", told.err);
+    assert_eq!(told.out, format!("{right}: right is valid, 1 node\n"));
 }
 
 #[test]

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::operations::{Operation, Visit};
 use crate::harness::{
-    a2a_client::{A2aClient, KINDS, Kind, PROTO_NAMES},
+    a2a_client::{A2aClient, ClientVariant, KINDS, PROTO_NAMES},
+    foreign_agent::ForeignAgent,
     http,
-    peer::Peer,
-    receiver::Receiver,
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
     until,
+    webhook_receiver::WebhookReceiver,
 };
 
 /// Functions that do what the foreign agents do, as far as a command can.
@@ -38,37 +38,37 @@ command = ["sh", "-c", "echo it broke on purpose >&2; exit 1"]
 
 #[test]
 fn the_python_sdk_1_3_drives_the_door_over_json_rpc() {
-    drives(Kind::of("a2a_py_1_3", "jsonrpc"));
+    drives(ClientVariant::of("a2a_py_1_3", "jsonrpc"));
 }
 
 #[test]
 fn the_python_sdk_1_3_drives_the_door_over_http_json() {
-    drives(Kind::of("a2a_py_1_3", "rest"));
+    drives(ClientVariant::of("a2a_py_1_3", "rest"));
 }
 
 #[test]
 fn the_python_sdk_1_3_drives_the_door_over_grpc() {
-    drives(Kind::of("a2a_py_1_3", "grpc"));
+    drives(ClientVariant::of("a2a_py_1_3", "grpc"));
 }
 
 #[test]
 fn the_javascript_sdk_1_3_drives_the_door_over_json_rpc() {
-    drives(Kind::of("a2a_js_1_3", "jsonrpc"));
+    drives(ClientVariant::of("a2a_js_1_3", "jsonrpc"));
 }
 
 #[test]
 fn the_javascript_sdk_1_3_drives_the_door_over_http_json() {
-    drives(Kind::of("a2a_js_1_3", "rest"));
+    drives(ClientVariant::of("a2a_js_1_3", "rest"));
 }
 
 #[test]
 fn the_python_sdk_0_3_drives_the_door_over_json_rpc() {
-    drives(Kind::of("a2a_py_0_3", "jsonrpc"));
+    drives(ClientVariant::of("a2a_py_0_3", "jsonrpc"));
 }
 
 #[test]
 fn the_python_sdk_0_3_drives_the_door_over_http_json() {
-    drives(Kind::of("a2a_py_0_3", "rest"));
+    drives(ClientVariant::of("a2a_py_0_3", "rest"));
 }
 
 #[test]
@@ -78,17 +78,17 @@ fn the_python_sdk_1_3_drives_the_door_over_http_json_of_0_3() {
 
 #[test]
 fn the_python_sdk_0_3_drives_the_door_over_grpc() {
-    drives(Kind::of("a2a_py_0_3", "grpc"));
+    drives(ClientVariant::of("a2a_py_0_3", "grpc"));
 }
 
 #[test]
 fn the_python_sdk_0_2_drives_the_door() {
-    drives(Kind::of("a2a_py_0_2", "jsonrpc"));
+    drives(ClientVariant::of("a2a_py_0_2", "jsonrpc"));
 }
 
 #[test]
 fn a_client_of_0_1_drives_the_door() {
-    drives(Kind::of("a2a_plain_0_1", "jsonrpc"));
+    drives(ClientVariant::of("a2a_plain_0_1", "jsonrpc"));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_client_without_the_token_reads_the_card_and_gets_no_further() {
 }
 
 /// A server with a token, and everything that clients are to find there.
-fn serving(agent: Option<&Peer>) -> (Rialto, Server) {
+fn serving(agent: Option<&ForeignAgent>) -> (Rialto, ServerProcess) {
     let rialto = Rialto::fresh().with("PATH", "/usr/local/bin:/usr/bin:/bin");
     std::fs::write(rialto.folder().join("rialto.toml"), FUNCTIONS).unwrap();
     if let Some(agent) = agent {
@@ -116,10 +116,10 @@ fn serving(agent: Option<&Peer>) -> (Rialto, Server) {
 }
 
 /// All that a client's generation can do, with an agent's skills and with functions.
-fn drives(kind: Kind) {
-    let agent = Peer::start("py_1_3", &[]);
+fn drives(kind: ClientVariant) {
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let (rialto, server) = serving(Some(&agent));
-    let receiver = Receiver::start();
+    let receiver = WebhookReceiver::start();
     let mut client = A2aClient::start(kind, &server.url, server.token.as_deref()).unwrap();
     let skills: Vec<&str> =
         client.card["skills"].as_array().unwrap().iter().filter_map(|skill| skill.as_str()).collect();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    client::{Era, McpClient, Sdk},
-    outcome::Outcome,
-    peer::Peer,
+    client::{McpClient, McpEra, Sdk},
+    foreign_agent::ForeignAgent,
+    outcome::CallOutcome,
     rialto::Rialto,
     until,
 };
@@ -22,7 +22,7 @@ const SLOW_SECONDS: u32 = 5;
 const SLOW: u32 = 1;
 
 /// A foreign agent, and what is special about it.
-struct Stranger {
+struct ForeignCall {
     peer: &'static str,
     args: &'static [&'static str],
     slug: &'static str,
@@ -42,7 +42,7 @@ fn the_skills_of_an_extended_card_are_offered_once_there_is_a_credential() {
     for (kind, binding) in
         [("py_1_3", "jsonrpc"), ("py_1_3", "rest"), ("py_0_3", "jsonrpc"), ("py_0_3", "rest")]
     {
-        let agent = Peer::start(kind, &["--extended", "--binding", binding]);
+        let agent = ForeignAgent::start(kind, &["--extended", "--binding", binding]);
         let rialto = Rialto::fresh().with("AGENT_TOKEN", "secret");
         let has_extra = |shown: &Value| {
             let skills = shown["skills"].as_array().unwrap();
@@ -60,89 +60,89 @@ fn the_skills_of_an_extended_card_are_offered_once_there_is_a_credential() {
 
 #[test]
 fn an_agent_of_the_python_sdk_1_3_over_json_rpc_is_a_set_of_tools() {
-    Stranger::new("py_1_3", &[], "py13_agent").with_doubles().crosses();
+    ForeignCall::new("py_1_3", &[], "py13_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_1_3_over_rest_is_a_set_of_tools() {
-    Stranger::new("py_1_3", &["--binding", "rest"], "py13_rest_agent").with_doubles().crosses();
+    ForeignCall::new("py_1_3", &["--binding", "rest"], "py13_rest_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_1_3_that_cannot_stream_is_a_set_of_tools() {
-    Stranger::new("py_1_3", &["--no-streaming"], "py13_agent").with_doubles().crosses();
+    ForeignCall::new("py_1_3", &["--no-streaming"], "py13_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_1_3_over_grpc_is_a_set_of_tools() {
-    Stranger::new("py_1_3", &["--binding", "grpc"], "py13_grpc_agent").with_doubles().crosses();
+    ForeignCall::new("py_1_3", &["--binding", "grpc"], "py13_grpc_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_1_3_over_grpc_that_cannot_stream_is_a_set_of_tools() {
-    Stranger::new("py_1_3", &["--binding", "grpc", "--no-streaming"], "py13_grpc_agent")
+    ForeignCall::new("py_1_3", &["--binding", "grpc", "--no-streaming"], "py13_grpc_agent")
         .with_doubles()
         .crosses();
 }
 
 #[test]
 fn an_agent_of_the_javascript_sdk_1_3_over_json_rpc_is_a_set_of_tools() {
-    Stranger::new("js_1_3", &[], "js13_agent").with_doubles().crosses();
+    ForeignCall::new("js_1_3", &[], "js13_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_javascript_sdk_1_3_over_rest_is_a_set_of_tools() {
-    Stranger::new("js_1_3", &["--binding", "rest"], "js13_rest_agent").with_doubles().crosses();
+    ForeignCall::new("js_1_3", &["--binding", "rest"], "js13_rest_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_json_rpc_is_a_set_of_tools() {
-    Stranger::new("py_0_3", &[], "py03_agent").crosses();
+    ForeignCall::new("py_0_3", &[], "py03_agent").crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_rest_is_a_set_of_tools() {
-    Stranger::new("py_0_3", &["--binding", "rest"], "py03_rest_agent").with_doubles().crosses();
+    ForeignCall::new("py_0_3", &["--binding", "rest"], "py03_rest_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_grpc_is_a_set_of_tools() {
-    Stranger::new("py_0_3", &["--binding", "grpc"], "py03_grpc_agent").with_doubles().crosses();
+    ForeignCall::new("py_0_3", &["--binding", "grpc"], "py03_grpc_agent").with_doubles().crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_grpc_that_cannot_stream_is_a_set_of_tools() {
-    Stranger::new("py_0_3", &["--binding", "grpc", "--no-streaming"], "py03_grpc_agent")
+    ForeignCall::new("py_0_3", &["--binding", "grpc", "--no-streaming"], "py03_grpc_agent")
         .with_doubles()
         .crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_rest_that_cannot_stream_is_a_set_of_tools() {
-    Stranger::new("py_0_3", &["--binding", "rest", "--no-streaming"], "py03_rest_agent")
+    ForeignCall::new("py_0_3", &["--binding", "rest", "--no-streaming"], "py03_rest_agent")
         .with_doubles()
         .crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_2_is_a_set_of_tools() {
-    Stranger::new("py_0_2", &[], "py02_agent").crosses();
+    ForeignCall::new("py_0_2", &[], "py02_agent").crosses();
 }
 
 #[test]
 fn an_agent_of_the_python_sdk_0_2_that_cannot_stream_is_a_set_of_tools() {
-    Stranger::new("py_0_2", &["--no-streaming"], "py02_agent").crosses();
+    ForeignCall::new("py_0_2", &["--no-streaming"], "py02_agent").crosses();
 }
 
 #[test]
 fn an_agent_of_a2a_0_1_is_a_set_of_tools() {
     // 0.1 has no auth-required.
-    Stranger { login: "input-required", ..Stranger::new("plain_0_1", &[], "plain01_agent") }.crosses();
+    ForeignCall { login: "input-required", ..ForeignCall::new("plain_0_1", &[], "plain01_agent") }.crosses();
 }
 
-// === impl Stranger ===
+// === impl ForeignCall ===
 
-impl Stranger {
+impl ForeignCall {
     const fn new(peer: &'static str, args: &'static [&'static str], slug: &'static str) -> Self {
         Self { peer, args, slug, numbers: Numbers::Exact, login: "auth-required" }
     }
@@ -157,14 +157,16 @@ impl Stranger {
 
     /// The whole examination, through `rialto mcp` and through `/mcp`.
     fn crosses(&self) {
-        let agent = Peer::start(self.peer, self.args);
+        let agent = ForeignAgent::start(self.peer, self.args);
         let homes = [(); 2].map(|()| Rialto::fresh().with("RIALTO_CALLS__TIMEOUT_MS", WALL_CLOCK));
         let [alone, served] = &homes;
         assert_eq!(served.trust(&agent.url), self.slug);
         let server = served.serve(&["--allow-no-auth"]);
         let doors = [alone.stdio(&["--agent", &agent.url]), server.door()];
-        let mut visits = doors
-            .map(|door| Visit { stranger: self, client: McpClient::start(Sdk::Python, Era::Auto, &door) });
+        let mut visits = doors.map(|door| AgentVisit {
+            stranger: self,
+            client: McpClient::start(Sdk::Python, McpEra::Auto, &door),
+        });
         // The slow calls run beside everything else.
         for visit in &mut visits {
             visit.client.begin(SLOW, &visit.tool("slow"), &json!({ "seconds": SLOW_SECONDS }));
@@ -188,20 +190,20 @@ impl Stranger {
 }
 
 /// One client's visit to one agent.
-struct Visit<'a> {
-    stranger: &'a Stranger,
+struct AgentVisit<'a> {
+    stranger: &'a ForeignCall,
     client: McpClient,
 }
 
-// === impl Visit ===
+// === impl AgentVisit ===
 
-impl Visit<'_> {
+impl AgentVisit<'_> {
     fn tool(&self, skill: &str) -> String {
         format!("{}.{skill}", self.stranger.slug)
     }
 
     #[track_caller]
-    fn call(&mut self, skill: &str, arguments: &Value) -> Outcome {
+    fn call(&mut self, skill: &str, arguments: &Value) -> CallOutcome {
         let tool = self.tool(skill);
         self.client.call(&tool, arguments)
     }

@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 
 use super::operations::{Operation, Visit};
 use crate::harness::{
-    a2a_client::{A2aClient, Kind},
+    a2a_client::{A2aClient, ClientVariant},
     agent::SampleAgent,
-    client::{Door, Era, McpClient, Sdk},
+    client::{McpClient, McpEra, McpTransport, Sdk},
+    foreign_agent::ForeignAgent,
     haproxy::{Haproxy, free_address},
     http,
     nginx::Nginx,
-    peer::Peer,
-    receiver::Receiver,
     rialto::{PROGRAM, Rialto},
-    server::{self, Server},
+    server::{self, ServerProcess},
     until,
+    webhook_receiver::WebhookReceiver,
 };
 
 const TOKEN: &str = "owners-token-of-at-least-32-characters";
@@ -50,7 +50,7 @@ enum Proxy {
 struct Node {
     rialto: Rialto,
     address: String,
-    server: Server,
+    server: ServerProcess,
 }
 
 // === impl Cluster ===
@@ -87,8 +87,8 @@ impl Cluster {
         Self { url, nodes, _proxy: proxy, _postgres: postgres }
     }
 
-    fn mcp(&self) -> Door {
-        Door::Http { url: format!("{}/mcp", self.url), token: Some(TOKEN.to_owned()), ca: None }
+    fn mcp(&self) -> McpTransport {
+        McpTransport::Http { url: format!("{}/mcp", self.url), token: Some(TOKEN.to_owned()), ca: None }
     }
 
     /// What the servers have logged.
@@ -130,12 +130,12 @@ impl Node {
 
 #[test]
 fn mcp_clients_of_every_era_are_served_behind_a_round_robin_proxy() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let cluster = Cluster::start(&[&agent.url]);
     let eras = [
-        (Sdk::Aged("mcp_py_1_12", "2025-06-18"), Era::Legacy),
-        (Sdk::Python, Era::Legacy),
-        (Sdk::Python, Era::Auto),
+        (Sdk::Aged("mcp_py_1_12", "2025-06-18"), McpEra::Legacy),
+        (Sdk::Python, McpEra::Legacy),
+        (Sdk::Python, McpEra::Auto),
     ];
     for (sdk, era) in eras {
         let red = json!({ "action": "accept", "content": { "answer": "red" } });
@@ -177,12 +177,14 @@ fn every_task_is_over(cluster: &Cluster) {
 
 #[test]
 fn a2a_clients_of_0_3_and_1_0_are_served_behind_a_round_robin_proxy() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let cluster = Cluster::start(&[&agent.url]);
-    let receiver = Receiver::start();
-    for kind in
-        [Kind::of("a2a_py_0_3", "jsonrpc"), Kind::of("a2a_py_1_3", "jsonrpc"), Kind::of("a2a_py_1_3", "rest")]
-    {
+    let receiver = WebhookReceiver::start();
+    for kind in [
+        ClientVariant::of("a2a_py_0_3", "jsonrpc"),
+        ClientVariant::of("a2a_py_1_3", "jsonrpc"),
+        ClientVariant::of("a2a_py_1_3", "rest"),
+    ] {
         let mut client = A2aClient::start(kind, &cluster.url, Some(TOKEN)).unwrap();
         let mut wrong = Vec::new();
         // Twice, and a number of requests that is no multiple of three between: each meets other servers.
@@ -205,10 +207,11 @@ fn a2a_clients_of_0_3_and_1_0_are_served_behind_a_round_robin_proxy() {
 
 #[test]
 fn clients_of_both_protocols_are_served_behind_nginx() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let cluster = Cluster::behind_nginx(&[&agent.url]);
     let red = json!({ "action": "accept", "content": { "answer": "red" } });
-    for (sdk, era) in [(Sdk::Aged("mcp_py_1_12", "2025-06-18"), Era::Legacy), (Sdk::Python, Era::Auto)] {
+    for (sdk, era) in [(Sdk::Aged("mcp_py_1_12", "2025-06-18"), McpEra::Legacy), (Sdk::Python, McpEra::Auto)]
+    {
         let mut client = McpClient::answering(sdk, era, &cluster.mcp(), &red);
         for _ in 0..6 {
             assert_eq!(client.call("py13_agent.say", &json!({ "name": "Ann" })).text(), "hello Ann");
@@ -221,8 +224,9 @@ fn clients_of_both_protocols_are_served_behind_nginx() {
         assert_eq!(client.hear_question()["message"], "which colour?");
         client.leave();
     }
-    let receiver = Receiver::start();
-    let mut client = A2aClient::start(Kind::of("a2a_py_1_3", "jsonrpc"), &cluster.url, Some(TOKEN)).unwrap();
+    let receiver = WebhookReceiver::start();
+    let mut client =
+        A2aClient::start(ClientVariant::of("a2a_py_1_3", "jsonrpc"), &cluster.url, Some(TOKEN)).unwrap();
     for operation in [Operation::Send, Operation::Stream, Operation::Resubscribe, Operation::Cancel] {
         let mut visit =
             Visit { client: &mut client, prefix: "py13_agent.", tells_steps: true, receiver: &receiver };
@@ -274,7 +278,7 @@ fn restart_under_load(cluster: &mut Cluster, programs: &[&str]) {
                 })
             },
         );
-    let mut client = McpClient::start(Sdk::Aged("mcp_py_1_12", "2025-06-18"), Era::Legacy, &cluster.mcp());
+    let mut client = McpClient::start(Sdk::Aged("mcp_py_1_12", "2025-06-18"), McpEra::Legacy, &cluster.mcp());
     for program in programs {
         for node in &mut cluster.nodes {
             node.restart(program);
@@ -315,13 +319,13 @@ fn open_session(url: &str) -> String {
     opened.session.clone().unwrap_or_else(|| panic!("no session: {opened:?}"))
 }
 
-fn legacy(url: &str, session: &str, message: &Value) -> http::Answer {
+fn legacy(url: &str, session: &str, message: &Value) -> http::HttpAnswer {
     let headers = [authorization(), ("Mcp-Session-Id", session)];
     let headers = if session.is_empty() { &headers[..1] } else { &headers[..] };
     http::try_post(&format!("{url}/mcp"), headers, &message.to_string()).unwrap()
 }
 
-fn expect(answer: &http::Answer, part: &str) -> Result<(), String> {
+fn expect(answer: &http::HttpAnswer, part: &str) -> Result<(), String> {
     let is_good = answer.status == 200 && answer.body.contains(part) && !answer.body.contains("\"error\"");
     is_good.then_some(()).ok_or_else(|| format!("{answer:?}"))
 }

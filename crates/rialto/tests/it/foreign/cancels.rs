@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    client::{Door, Era, McpClient, Sdk},
+    client::{McpClient, McpEra, McpTransport, Sdk},
+    foreign_agent::ForeignAgent,
     http,
-    peer::Peer,
     rialto::Rialto,
     until,
 };
@@ -13,17 +13,17 @@ use crate::harness::{
 const CALL: u32 = 1;
 
 /// Every kind of client, and two that have little in common.
-const ALL: [(Sdk, Era); 4] = [
-    (Sdk::Python, Era::Auto),
-    (Sdk::Python, Era::Legacy),
-    (Sdk::TypeScript, Era::Auto),
-    (Sdk::TypeScript, Era::Legacy),
+const ALL: [(Sdk, McpEra); 4] = [
+    (Sdk::Python, McpEra::Auto),
+    (Sdk::Python, McpEra::Legacy),
+    (Sdk::TypeScript, McpEra::Auto),
+    (Sdk::TypeScript, McpEra::Legacy),
 ];
-const TWO: [(Sdk, Era); 2] = [(Sdk::Python, Era::Auto), (Sdk::TypeScript, Era::Legacy)];
+const TWO: [(Sdk, McpEra); 2] = [(Sdk::Python, McpEra::Auto), (Sdk::TypeScript, McpEra::Legacy)];
 
 #[test]
 fn a_call_that_is_called_off_is_canceled_at_an_agent_of_1_0() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     cancels(&agent, "py13_agent.slow", &ALL, |task| {
         state_at(&agent, "GetTask", task) == "TASK_STATE_CANCELED"
     });
@@ -31,21 +31,21 @@ fn a_call_that_is_called_off_is_canceled_at_an_agent_of_1_0() {
 
 #[test]
 fn a_call_that_is_called_off_is_canceled_at_an_agent_of_0_3() {
-    let agent = Peer::start("py_0_3", &[]);
+    let agent = ForeignAgent::start("py_0_3", &[]);
     cancels(&agent, "py03_agent.slow", &TWO, |task| state_at(&agent, "tasks/get", task) == "canceled");
 }
 
 #[test]
 fn a_call_that_is_called_off_is_canceled_at_an_agent_of_0_1() {
-    let agent = Peer::start("plain_0_1", &[]);
+    let agent = ForeignAgent::start("plain_0_1", &[]);
     cancels(&agent, "plain01_agent.slow", &TWO, |task| state_at(&agent, "tasks/get", task) == "canceled");
 }
 
 #[test]
 fn cancel_task_cancels_at_the_agent_what_took_too_long() {
-    let agent = Peer::start("js_1_3", &[]);
+    let agent = ForeignAgent::start("js_1_3", &[]);
     let rialto = Rialto::fresh().with("RIALTO_CALLS__TIMEOUT_MS", "1000");
-    let mut client = McpClient::start(Sdk::Python, Era::Auto, &rialto.stdio(&["--agent", &agent.url]));
+    let mut client = McpClient::start(Sdk::Python, McpEra::Auto, &rialto.stdio(&["--agent", &agent.url]));
     let late = client.call("js13_agent.slow", &json!({ "seconds": 60 }));
     let data = late.error(-32201, "RemoteA2ATimeoutError")["data"].clone();
     let cancelled = client.call("cancel_task", &json!({ "task_id": data["taskId"] }));
@@ -58,7 +58,7 @@ fn cancel_task_cancels_at_the_agent_what_took_too_long() {
 
 #[test]
 fn a_call_from_the_command_line_is_canceled_at_the_agent_by_ctrl_c() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     let mut call = rialto.start(&["call", "py13_agent.slow", r#"{"seconds":60}"#]);
@@ -73,13 +73,13 @@ fn a_call_from_the_command_line_is_canceled_at_the_agent_by_ctrl_c() {
     );
 }
 
-fn cancels(agent: &Peer, tool: &str, clients: &[(Sdk, Era)], is_canceled: impl Fn(&str) -> bool) {
+fn cancels(agent: &ForeignAgent, tool: &str, clients: &[(Sdk, McpEra)], is_canceled: impl Fn(&str) -> bool) {
     let served = Rialto::fresh();
     served.trust(&agent.url);
     let server = served.serve(&["--allow-no-auth"]);
     for &(sdk, era) in clients {
         let alone = Rialto::fresh();
-        let doors: [(&Rialto, Door); 2] =
+        let doors: [(&Rialto, McpTransport); 2] =
             [(&alone, alone.stdio(&["--agent", &agent.url])), (&served, server.door())];
         for (rialto, door) in doors {
             let remote = cancel_one(rialto, &door, sdk, era, tool);
@@ -89,7 +89,7 @@ fn cancels(agent: &Peer, tool: &str, clients: &[(Sdk, Era)], is_canceled: impl F
 }
 
 /// Begins a call, calls it off, waits until that is written down, and answers the agent's id of the task.
-fn cancel_one(rialto: &Rialto, door: &Door, sdk: Sdk, era: Era, tool: &str) -> String {
+fn cancel_one(rialto: &Rialto, door: &McpTransport, sdk: Sdk, era: McpEra, tool: &str) -> String {
     let mut client = McpClient::start(sdk, era, door);
     client.begin(CALL, tool, &json!({ "seconds": 60 }));
     client.hear_progress(CALL);
@@ -105,7 +105,7 @@ fn cancel_one(rialto: &Rialto, door: &Door, sdk: Sdk, era: Era, tool: &str) -> S
 }
 
 /// What the agent itself says about a task.
-fn state_at(agent: &Peer, method: &str, task: &str) -> String {
+fn state_at(agent: &ForeignAgent, method: &str, task: &str) -> String {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": task } });
     let answer = http::post(&format!("{}/", agent.url), &[("A2A-Version", "1.0")], &request.to_string());
     let answer: Value = serde_json::from_str(&answer.body).unwrap();

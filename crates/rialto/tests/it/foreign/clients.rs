@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    client::{Door, Era, McpClient, Sdk},
-    peer::Peer,
-    process::Process,
+    client::{McpClient, McpEra, McpTransport, Sdk},
+    foreign_agent::ForeignAgent,
+    process::ChildProcess,
     rialto::Rialto,
 };
 
@@ -21,7 +21,7 @@ fn the_typescript_sdk_lists_and_calls_in_both_eras_over_stdio_and_http() {
 
 #[test]
 fn the_inspector_lists_and_calls_over_stdio_and_http() {
-    let agent = Peer::start("plain_0_1", &[]);
+    let agent = ForeignAgent::start("plain_0_1", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);
@@ -42,24 +42,24 @@ fn the_inspector_lists_and_calls_over_stdio_and_http() {
 #[test]
 fn a_client_without_the_token_is_not_let_in() {
     let server = Rialto::fresh().serve(&[]);
-    let without = Door::Http { url: server.mcp(), token: None, ca: None };
-    let wrong = Door::Http { url: server.mcp(), token: Some("rialto_0000".to_owned()), ca: None };
-    for era in [Era::Auto, Era::Legacy] {
+    let without = McpTransport::Http { url: server.mcp(), token: None, ca: None };
+    let wrong = McpTransport::Http { url: server.mcp(), token: Some("rialto_0000".to_owned()), ca: None };
+    for era in [McpEra::Auto, McpEra::Legacy] {
         McpClient::refused(Sdk::Python, era, &without);
         McpClient::refused(Sdk::TypeScript, era, &without);
     }
-    McpClient::refused(Sdk::Python, Era::Auto, &wrong);
+    McpClient::refused(Sdk::Python, McpEra::Auto, &wrong);
     inspect(&["list"], &without).unwrap_err();
 }
 
 fn lists_and_calls(sdk: Sdk) {
-    let agent = Peer::start("plain_0_1", &[]);
+    let agent = ForeignAgent::start("plain_0_1", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);
     assert!(server.token.is_some());
     let stdio = Rialto::fresh();
-    for era in [Era::Auto, Era::Legacy] {
+    for era in [McpEra::Auto, McpEra::Legacy] {
         for door in [stdio.stdio(&["--agent", &agent.url]), server.door()] {
             let mut client = McpClient::start(sdk, era, &door);
             assert_eq!(client.greeting["server"]["name"], "rialto");
@@ -91,8 +91,11 @@ fn lists_and_calls(sdk: Sdk) {
             client.leave();
         }
         let made = rialto.json(&["tokens", "create", "guest", "--json"]);
-        let guest =
-            Door::Http { url: server.mcp(), token: made["token"].as_str().map(str::to_owned), ca: None };
+        let guest = McpTransport::Http {
+            url: server.mcp(),
+            token: made["token"].as_str().map(str::to_owned),
+            ca: None,
+        };
         let listed = McpClient::start(sdk, era, &guest).greeted_with();
         assert!(!listed.contains(&"load_agent".to_owned()), "{listed:?}");
         assert!(listed.contains(&"plain01_agent.say".to_owned()), "{listed:?}");
@@ -109,9 +112,9 @@ fn several_calls_run_at_once(client: &mut McpClient) {
 }
 
 /// Runs the Inspector once: its answer, or its complaint.
-fn inspect(words: &[&str], door: &Door) -> Result<Value, String> {
+fn inspect(words: &[&str], door: &McpTransport) -> Result<Value, String> {
     let words = [&["inspector"], words].concat();
-    let mut process = Process::start(words.join(" "), &mut door.entered_by(&words));
+    let mut process = ChildProcess::start(words.join(" "), &mut door.entered_by(&words));
     process.hang_up();
     if !process.end().success() {
         return Err(process.stderr());

@@ -4,18 +4,20 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{http, interop, peer::Peer, rialto::Rialto, server::Server, until};
+use crate::harness::{
+    foreign_agent::ForeignAgent, http, interop, rialto::Rialto, server::ServerProcess, until,
+};
 
 /// A server with Gemini CLI behind it.
-struct House {
+struct CodingFixture {
     rialto: Rialto,
-    server: Server,
-    _model: Peer,
+    server: ServerProcess,
+    _model: ForeignAgent,
 }
 
-impl House {
+impl CodingFixture {
     fn new() -> Self {
-        let model = Peer::start("acp_model", &[]);
+        let model = ForeignAgent::start("acp_model", &[]);
         let path = std::env::var_os("PATH").unwrap_or_default().to_string_lossy().into_owned();
         let home = std::env::var_os("RIALTO_INTEROP_HOME").map(|home| home.to_string_lossy().into_owned());
         let cache = std::env::var_os("HOME").unwrap_or_default().to_string_lossy().into_owned();
@@ -78,7 +80,7 @@ fn answer(task: &Value) -> &str {
 
 #[test]
 fn gemini_cli_keeps_a_session_per_context_and_sees_attachments() {
-    let house = House::new();
+    let house = CodingFixture::new();
     let context = json!({ "contextId": "ctx-1" });
     assert_eq!(answer(&house.say(&context, &text("please count"), true)), "counted 1");
     assert_eq!(answer(&house.say(&context, &text("please count"), true)), "counted 2");
@@ -94,7 +96,7 @@ fn gemini_cli_keeps_a_session_per_context_and_sees_attachments() {
 
 #[test]
 fn gemini_cli_waits_for_approval_of_a_command() {
-    let house = House::new();
+    let house = CodingFixture::new();
     let made = house.rialto.folder().join("work/made.txt");
     for (word, is_made) in [("deny", false), ("approve", true)] {
         let asked = house.say(&json!({}), &text("please touch"), true);

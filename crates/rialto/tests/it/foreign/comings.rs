@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::harness::{
-    client::{Door, Era, McpClient, Sdk},
-    peer::Peer,
+    client::{McpClient, McpEra, McpTransport, Sdk},
+    foreign_agent::ForeignAgent,
     rialto::Rialto,
     until,
 };
@@ -27,7 +27,7 @@ fn clients_on_http_are_told_when_an_agent_dies_and_when_it_is_back() {
 
 #[test]
 fn clients_are_told_when_an_agent_is_registered_or_removed_by_another_process() {
-    let (rialto, agent) = (probing(), Peer::start("plain_0_1", &[]));
+    let (rialto, agent) = (probing(), ForeignAgent::start("plain_0_1", &[]));
     let server = rialto.serve(&["--allow-no-auth"]);
     let mut clients = everybody(|| server.door());
     let mut changes = |what: &str, is_listed: bool| {
@@ -47,8 +47,8 @@ fn probing() -> Rialto {
     Rialto::fresh().with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1")
 }
 
-fn dies_and_comes_back(mut door: impl FnMut(&Peer) -> Door) {
-    let mut agent = Peer::start("plain_0_1", &[]);
+fn dies_and_comes_back(mut door: impl FnMut(&ForeignAgent) -> McpTransport) {
+    let mut agent = ForeignAgent::start("plain_0_1", &[]);
     let mut clients = everybody(|| door(&agent));
     for client in &mut clients {
         assert!(listed(client));
@@ -70,8 +70,9 @@ fn dies_and_comes_back(mut door: impl FnMut(&Peer) -> Door) {
 }
 
 /// A client of each SDK and each era.
-fn everybody(mut door: impl FnMut() -> Door) -> Vec<McpClient> {
-    let kinds = [Sdk::Python, Sdk::TypeScript].map(|sdk| [Era::Auto, Era::Legacy].map(|era| (sdk, era)));
+fn everybody(mut door: impl FnMut() -> McpTransport) -> Vec<McpClient> {
+    let kinds =
+        [Sdk::Python, Sdk::TypeScript].map(|sdk| [McpEra::Auto, McpEra::Legacy].map(|era| (sdk, era)));
     kinds.into_iter().flatten().map(|(sdk, era)| McpClient::start(sdk, era, &door())).collect()
 }
 

@@ -10,7 +10,8 @@ use std::{
 use serde_json::json;
 
 use crate::harness::{
-    agent::SampleAgent, http, interop, peer::Peer, process::Process, rialto::Rialto, root, server::Server,
+    agent::SampleAgent, foreign_agent::ForeignAgent, http, interop, process::ChildProcess, rialto::Rialto,
+    root, server::ServerProcess,
 };
 
 /// A scenario takes no longer, also where others are at work.
@@ -59,14 +60,14 @@ fn desk_with_deploy(rialto: &Rialto) -> SampleAgent {
 /// Plays a scenario at a server, and fails with what the browser saw.
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "what the browser measured is worth reading after a good run too")]
-pub(super) fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
+pub(super) fn play(scenario: &str, server: &ServerProcess, more: &[(&str, &str)]) {
     let token = server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters");
     let mut command = Command::new(interop());
     command.args(["console", scenario, "--url", &server.url, "--token", token]);
     for (name, value) in more {
         command.args([*name, *value]);
     }
-    let mut browser = Process::start(format!("console {scenario}"), &mut command);
+    let mut browser = ChildProcess::start(format!("console {scenario}"), &mut command);
     let said = browser.line_by(Instant::now() + LONGEST);
     let status = browser.end();
     assert!(
@@ -157,7 +158,7 @@ fn a_skill_is_tried_a_question_answered_and_a_task_called_off() {
 
 #[test]
 fn a_result_is_seen_while_it_comes() {
-    let (peer, rialto) = (Peer::start("py_1_3", &[]), owner());
+    let (peer, rialto) = (ForeignAgent::start("py_1_3", &[]), owner());
     rialto.trust(&peer.url);
     play("stream", &rialto.serve(&[]), &[]);
 }

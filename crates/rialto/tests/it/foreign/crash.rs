@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::harness::{
-    client::{Era, McpClient, Sdk},
-    journal::consistent_heads,
-    peer::Peer,
+    client::{McpClient, McpEra, Sdk},
+    foreign_agent::ForeignAgent,
     rialto::Rialto,
+    store_reader::consistent_heads,
     until,
 };
 
@@ -17,7 +17,7 @@ const STEPS: usize = 40;
 
 #[test]
 fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_to_their_end() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     killed_in_the_middle(&rialto);
@@ -55,7 +55,7 @@ fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_t
 /// Kills a server as soon as all calls are written down, and at least some are under way.
 fn killed_in_the_middle(rialto: &Rialto) {
     let server = rialto.serve(&["--allow-no-auth"]);
-    let mut client = McpClient::start(Sdk::Python, Era::Auto, &server.door());
+    let mut client = McpClient::start(Sdk::Python, McpEra::Auto, &server.door());
     for id in (1..).take(CALLS) {
         let (tool, args) = if id % 2 == 0 {
             ("py13_agent.slow", json!({ "seconds": 5 }))

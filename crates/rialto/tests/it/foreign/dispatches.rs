@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{peer::Peer, rialto::Rialto, server::request, until};
+use crate::harness::{foreign_agent::ForeignAgent, rialto::Rialto, server::request, until};
 
 const DISPATCHES: usize = 500;
 const AT_ONCE: usize = 8;
@@ -21,7 +21,7 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
         .with("RIALTO_ROUTING__TARGET_SECS", "0.5")
         .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "2");
     let start = |name: &'static str, more: &[&str]| {
-        let peer = Peer::start("worker", &[&["--name", name], more].concat());
+        let peer = ForeignAgent::start("worker", &[&["--name", name], more].concat());
         rialto.trust(&peer.url);
         peer
     };

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     a2a_client::{A2aClient, KINDS},
-    client::{Era, McpClient, Sdk},
-    peer::Peer,
+    client::{McpClient, McpEra, Sdk},
+    foreign_agent::ForeignAgent,
     rialto::Rialto,
     root,
 };
@@ -21,8 +21,10 @@ fn text_of(task: &Value) -> &str {
 #[test]
 fn the_two_printed_workflows_run_with_agents_of_the_sdk() {
     let rialto = Rialto::fresh();
-    let reviewer = Peer::start("worker", &["--name", "Code Reviewer", "--skill", "review", "--tags", "code"]);
-    let tester = Peer::start("worker", &["--name", "Tester", "--skill", "test", "--tags", "qa,typescript"]);
+    let reviewer =
+        ForeignAgent::start("worker", &["--name", "Code Reviewer", "--skill", "review", "--tags", "code"]);
+    let tester =
+        ForeignAgent::start("worker", &["--name", "Tester", "--skill", "test", "--tags", "qa,typescript"]);
     rialto.trust(&reviewer.url);
     rialto.trust(&tester.url);
     let input = json!({ "agent": "code_reviewer", "prUrl": "https://example.com/pr/7" }).to_string();
@@ -59,7 +61,7 @@ fn the_printed_pipeline_is_a_skill_for_clients_of_every_sdk() {
     }
     let door = server.door();
     for sdk in [Sdk::Python, Sdk::TypeScript] {
-        let mut client = McpClient::start(sdk, Era::Auto, &door);
+        let mut client = McpClient::start(sdk, McpEra::Auto, &door);
         assert!(client.list().iter().any(|name| name == tool), "{sdk:?}");
         assert_eq!(client.call(tool, &args).data(), &made, "{sdk:?}");
         client.leave();
@@ -68,7 +70,7 @@ fn the_printed_pipeline_is_a_skill_for_clients_of_every_sdk() {
 
 #[test]
 fn a_question_of_an_sdk_agent_holds_the_run_and_its_progress_is_heard_live() {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);
@@ -80,7 +82,7 @@ fn a_question_of_an_sdk_agent_holds_the_run_and_its_progress_is_heard_live() {
     let door = server.door();
     let mut client = McpClient::answering(
         Sdk::Python,
-        Era::Legacy,
+        McpEra::Legacy,
         &door,
         &json!({ "action": "accept", "content": { "answer": "red" } }),
     );

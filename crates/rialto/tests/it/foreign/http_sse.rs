@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 
 use super::servers::fresh;
-use crate::harness::{http, peer::Peer, rialto::Rialto, server::Server, until};
+use crate::harness::{foreign_agent::ForeignAgent, http, rialto::Rialto, server::ServerProcess, until};
 
 /// File that the server writes its notes to.
 fn notes_file(rialto: &Rialto) -> PathBuf {
@@ -13,19 +13,19 @@ fn notes_file(rialto: &Rialto) -> PathBuf {
 }
 
 /// Starts a server of this SDK and registers it under the name `old`.
-fn add(rialto: &Rialto, sdk: &'static str) -> Peer {
-    let peer = Peer::start(sdk, &["old", &notes_file(rialto).display().to_string()]);
+fn add(rialto: &Rialto, sdk: &'static str) -> ForeignAgent {
+    let peer = ForeignAgent::start(sdk, &["old", &notes_file(rialto).display().to_string()]);
     let added = rialto.json(&["tools", "add", "old", "--json", "--url", &format!("{}/sse", peer.url)]);
     assert!(added["tools"].to_string().contains("\"old_data\""), "{added}");
     peer
 }
 
-fn is_listed(server: &Server, name: &str) -> Option<()> {
+fn is_listed(server: &ServerProcess, name: &str) -> Option<()> {
     server.list().iter().any(|listed| listed == name).then_some(())
 }
 
 /// Sends an A2A message to a tool.
-fn send(server: &Server, id: &str, skill: &str, part: &Value, task: Option<&Value>) -> Value {
+fn send(server: &ServerProcess, id: &str, skill: &str, part: &Value, task: Option<&Value>) -> Value {
     let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [part] });
     if let Some(task) = task {
         message["taskId"] = task.clone();

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use crate::harness::{agent::SampleAgent, interop, peer::Peer, rialto::Rialto};
+use crate::harness::{agent::SampleAgent, foreign_agent::ForeignAgent, interop, rialto::Rialto};
 
 /// The key that Codex sends to its model, which checks none.
 const MODEL_KEY: (&str, &str) = ("MODEL_KEY", "none-needed");
@@ -93,9 +93,9 @@ fn codex_has_the_entry_that_is_installed() {
 }
 
 /// A model on loopback that has Codex greet Ann with the skill `greet` of `desk`, and then says what the tool returned.
-fn greeting_model() -> Peer {
+fn greeting_model() -> ForeignAgent {
     let words = ["--tool", "mcp__rialto.desk_greet", "--arguments", r#"{"name": "Ann"}"#];
-    Peer::start("responses_model", &words)
+    ForeignAgent::start("responses_model", &words)
 }
 
 /// Member of an entry that has Codex wait for the tools before the first turn, however slow this machine is.
@@ -114,7 +114,12 @@ fn codex_config(model: &str) -> String {
 /// Installs with these options where Codex looks when no variable says otherwise, and runs it. The entry is what `install` writes, and
 /// [`REQUIRED`].
 #[track_caller]
-fn install_and_exec(rialto: &Rialto, model: &Peer, options: &[&str], variables: &[(&str, &str)]) -> String {
+fn install_and_exec(
+    rialto: &Rialto,
+    model: &ForeignAgent,
+    options: &[&str],
+    variables: &[(&str, &str)],
+) -> String {
     let config = rialto.folder().join(".codex/config.toml");
     fs::create_dir(config.parent().unwrap()).unwrap();
     fs::write(&config, codex_config(&model.url)).unwrap();

@@ -11,7 +11,7 @@ use std::{
 use rialto_testkit::postgres::Server as Postgres;
 
 use crate::harness::{
-    outage::{Outage, SmallDisk},
+    outage::{OutageFixture, SmallDisk},
     rialto::Rialto,
 };
 
@@ -47,15 +47,15 @@ enum Victim {
 // === impl Kind ===
 
 impl Kind {
-    fn prepare(self) -> Option<(Victim, Outage)> {
+    fn prepare(self) -> Option<(Victim, OutageFixture)> {
         if matches!(self, Self::DiskFull) {
             let rialto = Rialto::fresh();
             let disk = SmallDisk::mount(&rialto.data())?;
-            return Some((Victim::Disk(disk), Outage::new(rialto)));
+            return Some((Victim::Disk(disk), OutageFixture::new(rialto)));
         }
         let postgres = Postgres::start();
         let rialto = Rialto::fresh().with("RIALTO_STORE_URL", &postgres.database());
-        Some((Victim::Postgres(Box::new(postgres)), Outage::new(rialto)))
+        Some((Victim::Postgres(Box::new(postgres)), OutageFixture::new(rialto)))
     }
 
     fn begin(self, victim: &mut Victim) {

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     agent::SampleAgent,
-    deaths::{Stage, killed_again_and_again},
-    http, nodes, placement,
+    http,
+    kill_loop::{KillLoop, killed_again_and_again},
+    nodes, placement,
     rialto::Rialto,
-    server::Server,
-    twice::send_twice,
+    server::ServerProcess,
+    simultaneous::send_twice,
     until,
 };
 
@@ -42,7 +43,7 @@ fn nodes_that_are_killed_a_hundred_times_lose_no_task_and_the_others_take_over()
 
 fn killed(deaths: usize, tasks: usize) {
     let postgres = Postgres::start();
-    let stage = Stage::balanced(&postgres.database());
+    let stage = KillLoop::balanced(&postgres.database());
     let told = killed_again_and_again(&stage, deaths, tasks);
     assert_eq!(told.tasks, deaths * tasks);
     let count = told.tasks;
@@ -137,7 +138,7 @@ fn quotas_of_orgs_hold_for_all_nodes_together_and_survive_a_restart() {
 }
 
 /// Calls at a steady pace, and answers how many were made before one was refused.
-fn calls_until_refused(server: &Server) -> usize {
+fn calls_until_refused(server: &ServerProcess) -> usize {
     let pace = Duration::from_secs(1) / u32::try_from(CALLS_PER_SECOND).unwrap();
     let mut made = 0;
     loop {
@@ -217,7 +218,7 @@ fn programs_run_on_the_nodes_that_they_are_placed_on() {
 }
 
 /// Begins a task and does not wait for it.
-pub(super) fn begin(server: &Server, message: &str) -> String {
+pub(super) fn begin(server: &ServerProcess, message: &str) -> String {
     let message = json!({
         "messageId": message, "role": "ROLE_USER", "parts": [{ "data": {} }],
     });
@@ -228,12 +229,12 @@ pub(super) fn begin(server: &Server, message: &str) -> String {
     answer["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-pub(super) fn state(server: &Server, task: &str) -> String {
+pub(super) fn state(server: &ServerProcess, task: &str) -> String {
     let answer = ask(server, "GetTask", &json!({ "id": task }));
     answer["result"]["status"]["state"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-fn ask(server: &Server, method: &str, params: &Value) -> Value {
+fn ask(server: &ServerProcess, method: &str, params: &Value) -> Value {
     let headers = [("content-type", "application/json"), ("a2a-version", "1.0")];
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = http::post(&format!("{}/a2a", server.url), &headers, &request.to_string());

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::agents::with_doubles;
 use crate::harness::{
     a2a_client::{A2aClient, Dialect},
-    receiver::{Receiver, Told},
     seen,
+    webhook_receiver::{ReceivedRequest, WebhookReceiver},
 };
 
 /// One thing that clients do.
@@ -41,7 +41,7 @@ pub(super) struct Visit<'a> {
     pub(super) prefix: &'a str,
     /// Whether the agent tells of its steps.
     pub(super) tells_steps: bool,
-    pub(super) receiver: &'a Receiver,
+    pub(super) receiver: &'a WebhookReceiver,
 }
 
 type Checked = Result<Seen, String>;
@@ -225,7 +225,7 @@ impl Visit<'_> {
     /// The receiver heard of the task's end, in the client's dialect and with the token.
     fn is_told(&self, task: &str, token: &str) -> Result<(), String> {
         let is_v10 = self.client.kind.dialect == Dialect::V10;
-        let is_end = |told: &&Told| {
+        let is_end = |told: &&ReceivedRequest| {
             let body = told.json();
             let shown = if body["statusUpdate"].is_null() { &body } else { &body["statusUpdate"] };
             let state = shown["status"]["state"].as_str().unwrap_or_default();

@@ -9,7 +9,7 @@ use rialto_testkit::{pgbouncer::PgBouncer, postgres::Server as Postgres};
 use serde_json::json;
 
 use super::nodes::{begin, state};
-use crate::harness::{agent::SampleAgent, rialto::Rialto, server::Server, until};
+use crate::harness::{agent::SampleAgent, rialto::Rialto, server::ServerProcess, until};
 
 /// A change at one node holds at the other by then where it is polled (docs/OPERATIONS.md).
 const POLLED_WITHIN: Duration = Duration::from_millis(500);
@@ -70,7 +70,7 @@ fn changes_hold(here: &Rialto, there: &Rialto, within: Duration) {
 }
 
 /// Each server does so by its next call, or, where changes are polled, by the first one after the stated time.
-fn all_within(within: Duration, servers: [&Server; 2], holds: impl Fn(&Server) -> bool) {
+fn all_within(within: Duration, servers: [&ServerProcess; 2], holds: impl Fn(&ServerProcess) -> bool) {
     let end = Instant::now() + within;
     for server in servers {
         while !holds(server) {

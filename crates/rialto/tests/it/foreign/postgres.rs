@@ -3,7 +3,7 @@
 use rialto_testkit::postgres::{PASSWORD, Server as Postgres};
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, twice::send_twice, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, simultaneous::send_twice, until};
 
 /// A machine with nothing on it but the address of the database.
 fn machine(url: &str) -> Rialto {

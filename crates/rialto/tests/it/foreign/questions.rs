@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::harness::{
-    client::{Era, McpClient, Sdk},
-    peer::Peer,
+    client::{McpClient, McpEra, Sdk},
+    foreign_agent::ForeignAgent,
     rialto::Rialto,
 };
 
@@ -19,12 +19,12 @@ fn the_typescript_sdk_answers_questions_in_both_eras_over_stdio_and_http() {
 }
 
 fn answers_questions(sdk: Sdk) {
-    let agent = Peer::start("py_1_3", &[]);
+    let agent = ForeignAgent::start("py_1_3", &[]);
     let rialto = Rialto::fresh();
     rialto.trust(&agent.url);
     let server = rialto.serve(&[]);
     let stdio = Rialto::fresh();
-    for era in [Era::Auto, Era::Legacy] {
+    for era in [McpEra::Auto, McpEra::Legacy] {
         for door in [stdio.stdio(&["--agent", &agent.url]), server.door()] {
             let red = json!({ "action": "accept", "content": { "answer": "red" } });
             let mut client = McpClient::answering(sdk, era, &door, &red);

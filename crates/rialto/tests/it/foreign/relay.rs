@@ -13,10 +13,10 @@ use std::{
 
 use super::operations::{Operation, Seen, Visit};
 use crate::harness::{
-    a2a_client::{A2aClient, KINDS, Kind},
-    peer::Peer,
-    receiver::Receiver,
+    a2a_client::{A2aClient, ClientVariant, KINDS},
+    foreign_agent::ForeignAgent,
     rialto::Rialto,
+    webhook_receiver::WebhookReceiver,
 };
 
 /// The file that the table is written into, and how it is known there.
@@ -54,19 +54,20 @@ struct Cell {
 struct Relay {
     url: String,
     token: Option<String>,
-    receiver: Receiver,
+    receiver: WebhookReceiver,
     /// The agents' names here, in their order.
     slugs: Vec<String>,
 }
 
 #[test]
 fn every_client_reaches_every_agent() {
-    let peers: Vec<Peer> = AGENTS.iter().map(|&(_, peer, args)| Peer::start(peer, args)).collect();
+    let peers: Vec<ForeignAgent> =
+        AGENTS.iter().map(|&(_, peer, args)| ForeignAgent::start(peer, args)).collect();
     let rialto = Rialto::fresh().with("RIALTO_A2A__PUSH_PRIVATE", "true");
     let slugs = peers.iter().map(|peer| rialto.trust(&peer.url)).collect();
     let server = rialto.serve(&[]);
     let (url, token) = (server.url.clone(), server.token.clone());
-    let relay = Relay { url, token, receiver: Receiver::start(), slugs };
+    let relay = Relay { url, token, receiver: WebhookReceiver::start(), slugs };
     let table = std::env::var_os(TABLE);
     let rows = relay.rows(table.is_some());
     if let Some(file) = table {
@@ -101,13 +102,13 @@ impl Relay {
     }
 
     /// One client with all agents.
-    fn row(&self, row: usize, kind: Kind, is_whole: bool) -> Vec<Cell> {
+    fn row(&self, row: usize, kind: ClientVariant, is_whole: bool) -> Vec<Cell> {
         let columns = self.slugs.iter().enumerate();
         columns.map(|(column, slug)| self.cell(kind, slug, (!is_whole).then_some(row + column))).collect()
     }
 
     /// One client with one agent: all operations, or one of them.
-    fn cell(&self, kind: Kind, slug: &str, which: Option<usize>) -> Cell {
+    fn cell(&self, kind: ClientVariant, slug: &str, which: Option<usize>) -> Cell {
         let mut cell = Cell::default();
         let url = format!("{}/a2a/agents/{slug}", self.url);
         let mut client = match A2aClient::start(kind, &url, self.token.as_deref()) {

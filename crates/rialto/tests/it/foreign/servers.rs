@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{http, interop, peer::Peer, rialto::Rialto, server::Server, until};
+use crate::harness::{
+    foreign_agent::ForeignAgent, http, interop, rialto::Rialto, server::ServerProcess, until,
+};
 
 /// A fresh installation that can start what `interop/run` starts.
 pub(super) fn fresh() -> Rialto {
@@ -31,7 +33,7 @@ fn names(shown: &Value) -> Vec<String> {
     names
 }
 
-fn post(server: &Server, name: &str, args: &Value) -> (u16, Value) {
+fn post(server: &ServerProcess, name: &str, args: &Value) -> (u16, Value) {
     let answer = http::post(&format!("{}/call/{name}", server.url), &[], &args.to_string());
     (answer.status, serde_json::from_str(&answer.body).unwrap_or(Value::String(answer.body)))
 }
@@ -62,7 +64,7 @@ fn a_server_of_the_python_sdk_on_stdio_is_a_set_of_tools() {
 #[test]
 fn a_server_of_the_python_sdk_over_http_is_a_set_of_tools() {
     let rialto = fresh();
-    let peer = Peer::start("mcp_server_py", &[]);
+    let peer = ForeignAgent::start("mcp_server_py", &[]);
     rialto.cli(&["tools", "add", "far", "--url", &format!("{}/mcp", peer.url)]).ok();
     the_python_tools_cross(&rialto);
 }

@@ -8,7 +8,7 @@ use std::{
 use rialto_testkit::postgres::Server as Postgres;
 
 use crate::harness::{
-    outage::{Outage, WORK, send},
+    outage::{OutageFixture, WORK, send},
     rialto::Rialto,
     until,
 };
@@ -21,8 +21,8 @@ const AWAY: Duration = Duration::from_secs(6);
 /// Longest time from the return of the database until every result is recorded.
 const RECORDED_WITHIN: Duration = Duration::from_secs(5);
 
-fn on(postgres: &Postgres) -> Outage {
-    Outage::new(Rialto::fresh().with("RIALTO_STORE_URL", &postgres.database()))
+fn on(postgres: &Postgres) -> OutageFixture {
+    OutageFixture::new(Rialto::fresh().with("RIALTO_STORE_URL", &postgres.database()))
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn callers_are_answered_in_time_though_postgres_hangs() {
     let rialto = Rialto::fresh()
         .with("RIALTO_STORE_URL", &postgres.database())
         .with("RIALTO_CALLS__STORE_TIMEOUT_SECS", "2");
-    let mut outage = Outage::new(rialto);
+    let mut outage = OutageFixture::new(rialto);
     let server = outage.serve();
     outage.begin(&server, TASKS);
     postgres.freeze();

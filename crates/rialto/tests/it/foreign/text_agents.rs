@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{http, peer::Peer, rialto::Rialto};
+use crate::harness::{foreign_agent::ForeignAgent, http, rialto::Rialto};
 
 const WORDS: &str = "What is the weather in Oslo?";
 
 #[test]
 fn a_text_agent_of_every_sdk_echoes_what_it_is_asked_by_every_way_in() {
     for sdk in ["text_1_3", "text_0_3", "text_0_2", "text_js"] {
-        let agent = Peer::start(sdk, &[]);
+        let agent = ForeignAgent::start(sdk, &[]);
         let rialto = Rialto::with_defaults();
         let added = rialto.cli(&["agents", "add", &agent.url, "--trust", "trusted"]);
         assert_eq!(added.status, 0, "{sdk}: {added:?}");

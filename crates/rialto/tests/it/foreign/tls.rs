@@ -19,20 +19,20 @@ use super::{
     install::{listed, run},
 };
 use crate::harness::{
-    a2a_client::{A2aClient, Kind},
+    a2a_client::{A2aClient, ClientVariant},
     agent::SampleAgent,
-    authority::{Authority, key_digest},
-    client::{Door, Era, McpClient, Sdk},
+    certificate_authority::{CertificateAuthority, key_digest},
+    client::{McpClient, McpEra, McpTransport, Sdk},
     rialto::Rialto,
-    server::Server,
+    server::ServerProcess,
     until,
 };
 
 /// A server with a certificate for this machine, a token, and an agent behind it.
-struct Encrypted {
-    authority: Authority,
+struct TlsFixture {
+    authority: CertificateAuthority,
     rialto: Rialto,
-    server: Server,
+    server: ServerProcess,
     _agent: SampleAgent,
 }
 
@@ -53,11 +53,12 @@ struct Traffic {
     failures: Mutex<Vec<String>>,
 }
 
-// === impl Encrypted ===
+// === impl TlsFixture ===
 
-impl Encrypted {
+impl TlsFixture {
     fn start() -> Self {
-        let (authority, rialto, agent) = (Authority::new(), Rialto::fresh(), SampleAgent::named("Desk"));
+        let (authority, rialto, agent) =
+            (CertificateAuthority::new(), Rialto::fresh(), SampleAgent::named("Desk"));
         authority.issue(&rialto.folder().join("cert.pem"), &rialto.folder().join("key.pem"));
         let config = "[server.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
         fs::write(rialto.folder().join("rialto.toml"), config).unwrap();
@@ -81,13 +82,13 @@ impl Encrypted {
     }
 
     /// The way in below an address, for clients that know the authority.
-    fn door(&self, url: String) -> Door {
-        Door::Http { url, token: Some(self.token().to_owned()), ca: Some(self.authority.ca()) }
+    fn door(&self, url: String) -> McpTransport {
+        McpTransport::Http { url, token: Some(self.token().to_owned()), ca: Some(self.authority.ca()) }
     }
 
     /// The same for clients that do not know it.
-    fn strange_door(&self, url: String) -> Door {
-        Door::Http { url, token: Some(self.token().to_owned()), ca: None }
+    fn strange_door(&self, url: String) -> McpTransport {
+        McpTransport::Http { url, token: Some(self.token().to_owned()), ca: None }
     }
 
     fn curl(&self) -> Curl {
@@ -173,7 +174,7 @@ fn connected_to(port: u16) -> BTreeSet<String> {
 
 #[test]
 fn curl_calls_over_both_versions_of_http_and_is_told_https_addresses_only() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     let (curl, by_name, port) = (site.curl(), site.by_name(), site.port());
     let large = site.rialto.folder().join("large");
     fs::write(&large, vec![b'x'; 3_000_000]).unwrap();
@@ -209,7 +210,7 @@ fn curl_calls_over_both_versions_of_http_and_is_told_https_addresses_only() {
 
 #[test]
 fn a2a_clients_call_over_https_and_over_grpc_on_the_same_port() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     for (peer, binding) in [
         ("a2a_py_1_3", "jsonrpc"),
         ("a2a_py_1_3", "rest"),
@@ -219,35 +220,36 @@ fn a2a_clients_call_over_https_and_over_grpc_on_the_same_port() {
         ("a2a_py_0_2", "jsonrpc"),
         ("a2a_js_1_3", "jsonrpc"),
     ] {
-        let mut client = A2aClient::enter(Kind::of(peer, binding), &site.door(site.by_name())).unwrap();
+        let mut client =
+            A2aClient::enter(ClientVariant::of(peer, binding), &site.door(site.by_name())).unwrap();
         let sent = client.call("send", greet_ann()).unwrap();
         assert!(sent.to_string().contains("hello Ann"), "{peer}, {binding}: {sent}");
         let events = client.events("stream", greet_ann()).unwrap();
         assert!(json!(events).to_string().contains("hello Ann"), "{peer}, {binding}: {events:?}");
     }
     let door = site.strange_door(site.by_name());
-    let refused = A2aClient::enter(Kind::of("a2a_py_1_3", "jsonrpc"), &door).err().unwrap();
+    let refused = A2aClient::enter(ClientVariant::of("a2a_py_1_3", "jsonrpc"), &door).err().unwrap();
     assert!(refused.contains("CERTIFICATE_VERIFY_FAILED"), "{refused}");
 }
 
 #[test]
 fn mcp_sdks_list_and_call_over_https() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     let url = site.server.mcp();
     for sdk in [Sdk::Python, Sdk::TypeScript] {
-        for era in [Era::Auto, Era::Legacy] {
+        for era in [McpEra::Auto, McpEra::Legacy] {
             let mut client = McpClient::start(sdk, era, &site.door(url.clone()));
             assert!(client.list().contains(&"desk.greet".to_owned()));
             assert_eq!(client.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
             client.leave();
         }
-        McpClient::refused(sdk, Era::Auto, &site.strange_door(url.clone()));
+        McpClient::refused(sdk, McpEra::Auto, &site.strange_door(url.clone()));
     }
 }
 
 #[test]
 fn claude_code_connects_with_the_command_that_the_server_prints() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     let own = site.rialto.folder().join("claude");
     fs::create_dir(&own).unwrap();
     fs::write(own.join(".claude.json"), r#"{"hasCompletedOnboarding":true}"#).unwrap();
@@ -269,14 +271,14 @@ fn claude_code_connects_with_the_command_that_the_server_prints() {
 
 #[test]
 fn a_browser_signs_in_over_https_and_keeps_its_cookie_to_it() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     let digest = key_digest(&site.rialto.folder().join("cert.pem"));
     play("encrypted", &site.server, &[("--spki", &digest)]);
 }
 
 #[test]
 fn no_call_fails_while_the_certificate_is_replaced() {
-    let site = Encrypted::start();
+    let site = TlsFixture::start();
     let (folder, port) = (site.rialto.folder(), site.port());
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let (new_cert, new_key) = (folder.join("new-cert.pem"), folder.join("new-key.pem"));
@@ -286,7 +288,7 @@ fn no_call_fails_while_the_certificate_is_replaced() {
     assert_eq!(site.authority.shown_at(port).unwrap(), old);
 
     let door = site.door(site.server.url.clone());
-    let enter = |binding| A2aClient::enter(Kind::of("a2a_py_1_3", binding), &door).unwrap();
+    let enter = |binding| A2aClient::enter(ClientVariant::of("a2a_py_1_3", binding), &door).unwrap();
     let (mut rpc, mut grpc, mut patient) = (enter("jsonrpc"), enter("grpc"), enter("grpc"));
     for client in [&mut rpc, &mut grpc, &mut patient] {
         client.call("send", greet_ann()).unwrap();
@@ -314,7 +316,7 @@ fn no_call_fails_while_the_certificate_is_replaced() {
         // Half of it is there for a while, as when somebody copies two files.
         fs::rename(&new_cert, &cert).unwrap();
         until("the certificate without its key is not used", || {
-            site.server.log().contains("those before stay in force").then_some(())
+            site.server.log().contains("the previous ones stay active").then_some(())
         });
         assert_eq!(site.authority.shown_at(port).unwrap(), old);
         traffic.goes_on(counts);

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::harness::{
-    client::{Era, McpClient, Sdk},
-    outcome::Outcome,
-    peer::Peer,
+    client::{McpClient, McpEra, Sdk},
+    foreign_agent::ForeignAgent,
+    outcome::CallOutcome,
     rialto::Rialto,
     until,
 };
 
 #[test]
 fn an_agent_that_died_after_registration_is_a_transport_error() {
-    let mut agent = Peer::start("py_1_3", &[]);
+    let mut agent = ForeignAgent::start("py_1_3", &[]);
     let (mut clients, _rialto) = clients_of(std::slice::from_ref(&agent), "30000");
     agent.kill();
     for client in &mut clients {
@@ -63,7 +63,10 @@ fn an_agent_that_never_answers_is_a_timeout_with_a_task_id_and_a_sign_of_life_be
 fn a_stream_that_breaks_off_is_taken_up_again() {
     let kinds = [("0.3", "refuse"), ("0.3", "follow"), ("1.0", "refuse"), ("1.0", "follow")];
     let agents = kinds.map(|(card, resubscribe)| {
-        Peer::start("broken", &["--mode", "midstream-cut", "--card", card, "--resubscribe", resubscribe])
+        ForeignAgent::start(
+            "broken",
+            &["--mode", "midstream-cut", "--card", card, "--resubscribe", resubscribe],
+        )
     });
     let (mut clients, _rialto) = clients_of(&agents, "30000");
     for client in &mut clients {
@@ -76,9 +79,11 @@ fn a_stream_that_breaks_off_is_taken_up_again() {
 #[test]
 fn an_executor_that_crashes_is_an_error_within_seconds() {
     let kinds = ["crashing_0_3", "crashing_0_2"];
-    let agents: Vec<Peer> = kinds
+    let agents: Vec<ForeignAgent> = kinds
         .into_iter()
-        .flat_map(|kind| ["at_once", "submitted", "working"].map(|when| Peer::start(kind, &["--when", when])))
+        .flat_map(|kind| {
+            ["at_once", "submitted", "working"].map(|when| ForeignAgent::start(kind, &["--when", when]))
+        })
         .collect();
     let (mut clients, _rialto) = clients_of(&agents, "30000");
     for client in &mut clients {
@@ -97,7 +102,7 @@ fn an_executor_that_crashes_is_an_error_within_seconds() {
 
 #[test]
 fn a_slow_message_answers_with_its_task_and_get_task_brings_the_result() {
-    let agent = Peer::start("py_0_3", &[]);
+    let agent = ForeignAgent::start("py_0_3", &[]);
     let (mut clients, _rialto) = clients_of(std::slice::from_ref(&agent), "1000");
     for client in &mut clients {
         let sent = client.call("send_message", &json!({ "agent": "py03_agent", "message": "slow 3" }));
@@ -113,7 +118,7 @@ fn a_slow_message_answers_with_its_task_and_get_task_brings_the_result() {
 
 #[test]
 fn the_agents_own_id_of_a_task_finds_it_too() {
-    let agent = Peer::start("py_0_3", &[]);
+    let agent = ForeignAgent::start("py_0_3", &[]);
     let (mut clients, _rialto) = clients_of(std::slice::from_ref(&agent), "30000");
     for client in &mut clients {
         let said = client.call("py03_agent.say", &json!({ "name": "Ann" }));
@@ -127,9 +132,9 @@ fn the_agents_own_id_of_a_task_finds_it_too() {
 
 /// Calls the one skill of each broken agent through both doors.
 #[track_caller]
-fn each_breaks(mode: &str, cards: &[&str], check: impl Fn(&Outcome)) {
-    let start = |card: &&str| Peer::start("broken", &["--mode", mode, "--card", card]);
-    let agents: Vec<Peer> = cards.iter().map(start).collect();
+fn each_breaks(mode: &str, cards: &[&str], check: impl Fn(&CallOutcome)) {
+    let start = |card: &&str| ForeignAgent::start("broken", &["--mode", mode, "--card", card]);
+    let agents: Vec<ForeignAgent> = cards.iter().map(start).collect();
     let (mut clients, _rialto) = clients_of(&agents, "2500");
     for client in &mut clients {
         let tools = skills_named(client, "work");
@@ -147,7 +152,7 @@ fn skills_named(client: &McpClient, skill: &str) -> Vec<String> {
 }
 
 /// A client at each door of a program that knows the agents, and what must live as long as they do.
-fn clients_of(agents: &[Peer], wall_clock: &str) -> ([McpClient; 2], impl Sized + use<>) {
+fn clients_of(agents: &[ForeignAgent], wall_clock: &str) -> ([McpClient; 2], impl Sized + use<>) {
     let homes = [(); 2].map(|()| {
         Rialto::fresh()
             .with("RIALTO_CALLS__TIMEOUT_MS", wall_clock)
@@ -162,5 +167,5 @@ fn clients_of(agents: &[Peer], wall_clock: &str) -> ([McpClient; 2], impl Sized 
     }
     let server = served.serve(&["--allow-no-auth"]);
     let doors = [alone.stdio(&args), server.door()];
-    (doors.map(|door| McpClient::start(Sdk::Python, Era::Auto, &door)), (server, homes))
+    (doors.map(|door| McpClient::start(Sdk::Python, McpEra::Auto, &door)), (server, homes))
 }

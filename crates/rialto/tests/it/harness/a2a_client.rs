@@ -10,14 +10,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{client::Door, process::Process};
+use super::{client::McpTransport, process::ChildProcess};
 
 /// Longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which client: how `interop/run` calls it, and what it speaks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ClientVariant {
     /// What a reader is told.
     pub(crate) name: &'static str,
     peer: &'static str,
@@ -35,38 +35,38 @@ pub(crate) enum Dialect {
 }
 
 /// Every client there is.
-pub(crate) const KINDS: &[Kind] = &[
-    Kind::new("a2a-sdk 1.3.0, JSON-RPC", "a2a_py_1_3", "jsonrpc", Dialect::V10),
-    Kind::new("a2a-sdk 1.3.0, HTTP+JSON", "a2a_py_1_3", "rest", Dialect::V10),
-    Kind::new("a2a-sdk 1.3.0, gRPC", "a2a_py_1_3", "grpc", Dialect::V10),
-    Kind::new("@a2a-js/sdk 1.3.0, JSON-RPC", "a2a_js_1_3", "jsonrpc", Dialect::V10),
-    Kind::new("@a2a-js/sdk 1.3.0, HTTP+JSON", "a2a_js_1_3", "rest", Dialect::V10),
-    Kind::new("a2a-sdk 0.3.26, JSON-RPC", "a2a_py_0_3", "jsonrpc", Dialect::V03),
-    Kind::new("a2a-sdk 0.3.26, HTTP+JSON", "a2a_py_0_3", "rest", Dialect::V03),
-    Kind::new("a2a-sdk 0.3.26, gRPC", "a2a_py_0_3", "grpc", Dialect::V03),
-    Kind::new("a2a-sdk 0.2.16, JSON-RPC", "a2a_py_0_2", "jsonrpc", Dialect::V02),
-    Kind::new("0.1 by hand, JSON-RPC", "a2a_plain_0_1", "jsonrpc", Dialect::V01),
+pub(crate) const KINDS: &[ClientVariant] = &[
+    ClientVariant::new("a2a-sdk 1.3.0, JSON-RPC", "a2a_py_1_3", "jsonrpc", Dialect::V10),
+    ClientVariant::new("a2a-sdk 1.3.0, HTTP+JSON", "a2a_py_1_3", "rest", Dialect::V10),
+    ClientVariant::new("a2a-sdk 1.3.0, gRPC", "a2a_py_1_3", "grpc", Dialect::V10),
+    ClientVariant::new("@a2a-js/sdk 1.3.0, JSON-RPC", "a2a_js_1_3", "jsonrpc", Dialect::V10),
+    ClientVariant::new("@a2a-js/sdk 1.3.0, HTTP+JSON", "a2a_js_1_3", "rest", Dialect::V10),
+    ClientVariant::new("a2a-sdk 0.3.26, JSON-RPC", "a2a_py_0_3", "jsonrpc", Dialect::V03),
+    ClientVariant::new("a2a-sdk 0.3.26, HTTP+JSON", "a2a_py_0_3", "rest", Dialect::V03),
+    ClientVariant::new("a2a-sdk 0.3.26, gRPC", "a2a_py_0_3", "grpc", Dialect::V03),
+    ClientVariant::new("a2a-sdk 0.2.16, JSON-RPC", "a2a_py_0_2", "jsonrpc", Dialect::V02),
+    ClientVariant::new("0.1 by hand, JSON-RPC", "a2a_plain_0_1", "jsonrpc", Dialect::V01),
 ];
 
 /// The client for agents of 0.3 that a2a-sdk 1.3 has for HTTP+JSON: it writes the names of the proto file.
-pub(crate) const PROTO_NAMES: Kind =
-    Kind::new("a2a-sdk 1.3.0, HTTP+JSON of 0.3", "a2a_py_1_3", "rest03", Dialect::V03);
+pub(crate) const PROTO_NAMES: ClientVariant =
+    ClientVariant::new("a2a-sdk 1.3.0, HTTP+JSON of 0.3", "a2a_py_1_3", "rest03", Dialect::V03);
 
 /// A client that has read a card.
 pub(crate) struct A2aClient {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ClientVariant,
     /// The card as it read it: `name`, `skills`, `streaming`, `push`, `schemes`.
     pub(crate) card: Value,
     ops: Value,
-    process: Process,
+    process: ChildProcess,
     /// Lines that nobody wanted yet.
     unread: VecDeque<Value>,
     begun: u32,
 }
 
-// === impl Kind ===
+// === impl ClientVariant ===
 
-impl Kind {
+impl ClientVariant {
     const fn new(name: &'static str, peer: &'static str, binding: &'static str, dialect: Dialect) -> Self {
         Self { name, peer, binding, dialect }
     }
@@ -81,14 +81,17 @@ impl Kind {
 
 impl A2aClient {
     /// Starts a client and has it read the card at `url`.
-    pub(crate) fn start(kind: Kind, url: &str, token: Option<&str>) -> Result<Self, String> {
-        Self::enter(kind, &Door::Http { url: url.to_owned(), token: token.map(str::to_owned), ca: None })
+    pub(crate) fn start(kind: ClientVariant, url: &str, token: Option<&str>) -> Result<Self, String> {
+        Self::enter(
+            kind,
+            &McpTransport::Http { url: url.to_owned(), token: token.map(str::to_owned), ca: None },
+        )
     }
 
     /// Starts a client and has it read the card there.
-    pub(crate) fn enter(kind: Kind, door: &Door) -> Result<Self, String> {
+    pub(crate) fn enter(kind: ClientVariant, door: &McpTransport) -> Result<Self, String> {
         let command = &mut door.entered_by(&[kind.peer, "--binding", kind.binding]);
-        let process = Process::start(kind.name, command);
+        let process = ChildProcess::start(kind.name, command);
         let mut client =
             Self { kind, card: Value::Null, ops: Value::Null, process, unread: VecDeque::new(), begun: 0 };
         let mut greeting = client.read()?;

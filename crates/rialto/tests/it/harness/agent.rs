@@ -28,12 +28,12 @@ pub(crate) const DIGITS: &str =
 pub(crate) struct SampleAgent {
     /// Its base URL.
     pub(crate) url: String,
-    memory: Arc<Memory>,
+    memory: Arc<RequestLog>,
     /// Dropped, it takes the server with it.
     _runtime: Runtime,
 }
 
-struct Memory {
+struct RequestLog {
     /// What it answers to whoever asks for its card.
     card: Mutex<(u16, String)>,
     /// How long it takes to answer whoever asks for its card.
@@ -93,7 +93,7 @@ impl SampleAgent {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let card = (200, card(name, &url).to_string());
-        let memory = Arc::new(Memory {
+        let memory = Arc::new(RequestLog {
             card: Mutex::new(card),
             card_delay: Mutex::default(),
             heard: Mutex::default(),
@@ -198,7 +198,7 @@ fn card(name: &str, url: &str) -> Value {
     })
 }
 
-async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
+async fn show_card(State(memory): State<Arc<RequestLog>>) -> Response {
     let delay = *memory.card_delay.lock().unwrap();
     tokio::time::sleep(delay).await;
     let (status, body) = memory.card.lock().unwrap().clone();
@@ -206,11 +206,11 @@ async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
         .into_response()
 }
 
-async fn enough(State(memory): State<Arc<Memory>>) {
+async fn enough(State(memory): State<Arc<RequestLog>>) {
     memory.enough.send_replace(true);
 }
 
-async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
+async fn answer(State(memory): State<Arc<RequestLog>>, headers: HeaderMap, body: String) -> Response {
     let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
     let is_refused =
         memory.demanded.lock().unwrap().as_ref().is_some_and(|demanded| Some(demanded) != token.as_ref());
@@ -256,9 +256,9 @@ fn enveloped(id: &Value, result: &str) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], envelope).into_response()
 }
 
-// === impl Memory ===
+// === impl RequestLog ===
 
-impl Memory {
+impl RequestLog {
     /// Only the skill `later` leaves a task that can be asked for.
     fn asked_for_task(&self, id: &Value) -> Response {
         if self.done_at.lock().unwrap().is_some() {

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{PATIENCE, interop, outcome::Outcome, process::Process};
+use super::{PATIENCE, interop, outcome::CallOutcome, process::ChildProcess};
 
 /// Whose SDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Sdk {
 
 /// Which protocol it tries to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Era {
+pub(crate) enum McpEra {
     /// 2026-07-28 where the server can.
     Auto,
     /// 2025-11-25.
@@ -31,7 +31,7 @@ pub(crate) enum Era {
 
 /// How it reaches the program.
 #[derive(Clone, Debug)]
-pub(crate) enum Door {
+pub(crate) enum McpTransport {
     /// It starts the program itself, with these variables.
     Stdio { command: Vec<String>, variables: Vec<(String, String)> },
     /// It goes to a server, whose certificate is of the authority in the file `ca` if it has one.
@@ -42,7 +42,7 @@ pub(crate) enum Door {
 pub(crate) struct McpClient {
     /// What it greeted us with: `protocol`, `server`, `tools`.
     pub(crate) greeting: Value,
-    process: Process,
+    process: ChildProcess,
     /// Lines that nobody wanted yet.
     unread: VecDeque<Value>,
 }
@@ -59,7 +59,7 @@ impl Sdk {
     }
 
     /// The protocol that it must end up with here.
-    const fn protocol(self, era: Era) -> &'static str {
+    const fn protocol(self, era: McpEra) -> &'static str {
         match self {
             Self::Python | Self::TypeScript => era.protocol(),
             Self::Aged(_, protocol) => protocol,
@@ -67,9 +67,9 @@ impl Sdk {
     }
 }
 
-// === impl Era ===
+// === impl McpEra ===
 
-impl Era {
+impl McpEra {
     /// The protocol that a client of this era must end up with here.
     pub(crate) const fn protocol(self) -> &'static str {
         match self {
@@ -86,9 +86,9 @@ impl Era {
     }
 }
 
-// === impl Door ===
+// === impl McpTransport ===
 
-impl Door {
+impl McpTransport {
     /// A command of `interop/run` that ends in this door.
     pub(crate) fn entered_by(&self, client: &[&str]) -> Command {
         let mut command = Command::new(interop());
@@ -124,24 +124,24 @@ impl Door {
 impl McpClient {
     /// Starts a client and waits until it has listed the tools.
     #[track_caller]
-    pub(crate) fn start(sdk: Sdk, era: Era, door: &Door) -> Self {
+    pub(crate) fn start(sdk: Sdk, era: McpEra, door: &McpTransport) -> Self {
         Self::open(sdk, era, door, &[]).greeted(sdk, era)
     }
 
     /// The same for one whose person answers every question with this.
     #[track_caller]
-    pub(crate) fn answering(sdk: Sdk, era: Era, door: &Door, answer: &Value) -> Self {
+    pub(crate) fn answering(sdk: Sdk, era: McpEra, door: &McpTransport, answer: &Value) -> Self {
         Self::open(sdk, era, door, &["--elicit", &answer.to_string()]).greeted(sdk, era)
     }
 
     /// The same for one that is started with more words.
     #[track_caller]
-    pub(crate) fn start_with(sdk: Sdk, era: Era, door: &Door, words: &[&str]) -> Self {
+    pub(crate) fn start_with(sdk: Sdk, era: McpEra, door: &McpTransport, words: &[&str]) -> Self {
         Self::open(sdk, era, door, words).greeted(sdk, era)
     }
 
     #[track_caller]
-    fn greeted(mut self, sdk: Sdk, era: Era) -> Self {
+    fn greeted(mut self, sdk: Sdk, era: McpEra) -> Self {
         let client = &mut self;
         let greeting = client.wait_for("the first list of tools", |line| !line["protocol"].is_null());
         assert_eq!(greeting["protocol"], sdk.protocol(era), "{sdk:?} {era:?}");
@@ -151,16 +151,17 @@ impl McpClient {
 
     /// Starts a client that is not let in, and answers its complaint.
     #[track_caller]
-    pub(crate) fn refused(sdk: Sdk, era: Era, door: &Door) -> Value {
+    pub(crate) fn refused(sdk: Sdk, era: McpEra, door: &McpTransport) -> Value {
         let mut client = Self::open(sdk, era, door, &[]);
         let mut complaint = client.wait_for("a complaint", |line| !line["error"].is_null());
         assert!(!client.process.end().success());
         complaint["error"].take()
     }
 
-    fn open(sdk: Sdk, era: Era, door: &Door, more: &[&str]) -> Self {
+    fn open(sdk: Sdk, era: McpEra, door: &McpTransport, more: &[&str]) -> Self {
         let words = [&[sdk.peer(), "--mode", era.mode()], more].concat();
-        let process = Process::start(format!("{} {}", sdk.peer(), era.mode()), &mut door.entered_by(&words));
+        let process =
+            ChildProcess::start(format!("{} {}", sdk.peer(), era.mode()), &mut door.entered_by(&words));
         Self { greeting: Value::Null, process, unread: VecDeque::new() }
     }
 
@@ -178,7 +179,7 @@ impl McpClient {
 
     /// Calls a tool and waits for its end.
     #[track_caller]
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Outcome {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> CallOutcome {
         self.say(&json!({ "call": tool, "arguments": arguments }));
         self.outcome(&Value::Null, tool)
     }
@@ -210,7 +211,7 @@ impl McpClient {
 
     /// Waits for the end of a call that was begun.
     #[track_caller]
-    pub(crate) fn finish(&mut self, id: u32) -> Outcome {
+    pub(crate) fn finish(&mut self, id: u32) -> CallOutcome {
         self.outcome(&json!(id), &format!("call {id}"))
     }
 
@@ -260,14 +261,14 @@ impl McpClient {
     }
 
     #[track_caller]
-    fn outcome(&mut self, id: &Value, what: &str) -> Outcome {
+    fn outcome(&mut self, id: &Value, what: &str) -> CallOutcome {
         let is_end =
             |line: &Value| line["id"] == *id && (!line["result"].is_null() || !line["error"].is_null());
         let end = self.wait_for(what, is_end);
         let is_progress = |line: &Value| line["id"] == *id && !line["progress"].is_null();
         let (told, others): (VecDeque<_>, _) = self.unread.drain(..).partition(is_progress);
         self.unread = others;
-        Outcome::of(end, told.into_iter().map(|mut line| line["progress"].take()).collect())
+        CallOutcome::of(end, told.into_iter().map(|mut line| line["progress"].take()).collect())
     }
 
     /// The first line that is wanted; all others stay for whoever wants them.

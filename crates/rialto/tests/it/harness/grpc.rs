@@ -16,10 +16,10 @@ use rialto_edge::{
 };
 use serde_json::{Value, json};
 
-use super::{agent::SampleAgent, interop, process::Process, rialto::Rialto, server::Server};
+use super::{agent::SampleAgent, interop, process::ChildProcess, rialto::Rialto, server::ServerProcess};
 
 /// A server with an agent behind it.
-pub(crate) fn house() -> (Rialto, SampleAgent, Server) {
+pub(crate) fn house() -> (Rialto, SampleAgent, ServerProcess) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     agent.learn("later");
     rialto.trust(&agent.url);
@@ -35,7 +35,7 @@ pub(crate) fn said(id: &str, skill: &str, data: &Value) -> Value {
 
 /// What came of one call.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct GrpcResponse {
     /// The HTTP status.
     pub(crate) http: u16,
     /// gRPC's status, if there was one.
@@ -47,11 +47,11 @@ pub(crate) struct Told {
 }
 
 /// An official SDK as a client, driven over JSON lines. See `interop/README.md`.
-pub(crate) struct GrpcClient(Process);
+pub(crate) struct GrpcClient(ChildProcess);
 
-// === impl Told ===
+// === impl GrpcResponse ===
 
-impl Told {
+impl GrpcResponse {
     /// The one message of a call that went well.
     #[track_caller]
     pub(crate) fn result(self) -> Value {
@@ -78,7 +78,7 @@ impl Told {
 
 /// Calls a method; its name and parameters are those of 1.0's JSON-RPC.
 #[track_caller]
-pub(crate) fn call(server: &Server, wire: Wire, method: &str, params: &Value) -> Told {
+pub(crate) fn call(server: &ServerProcess, wire: Wire, method: &str, params: &Value) -> GrpcResponse {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let request = rpc::decode_request(request.as_bytes()).unwrap().request;
     let GrpcCall { path, body } = grpc::encode(wire, &request).unwrap();
@@ -87,11 +87,11 @@ pub(crate) fn call(server: &Server, wire: Wire, method: &str, params: &Value) ->
 
 /// Sends a body to a path, with the server's token and these headers.
 pub(crate) fn send(
-    server: &Server,
+    server: &ServerProcess,
     path: &str,
     body: Vec<u8>,
     headers: &[(&'static str, &'static str)],
-) -> Told {
+) -> GrpcResponse {
     let mut request = FetchRequest::new(Method::POST, format!("{}{path}", server.url).parse().unwrap());
     request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     if let Some(token) = &server.token {
@@ -107,10 +107,10 @@ pub(crate) fn send(
     runtime.block_on(exchange(request, path))
 }
 
-async fn exchange(request: FetchRequest, path: &str) -> Told {
+async fn exchange(request: FetchRequest, path: &str) -> GrpcResponse {
     let mut answer = HttpClient::new(&Config::default()).fetch(request).await.unwrap();
     let warning = answer.headers.get("x-rialto-guardrail").map(|value| value.to_str().unwrap().to_owned());
-    let mut told = Told {
+    let mut told = GrpcResponse {
         http: answer.status.as_u16(),
         status: GrpcStatus::read(&answer.headers),
         messages: Vec::new(),
@@ -136,12 +136,12 @@ async fn exchange(request: FetchRequest, path: &str) -> Told {
 
 impl GrpcClient {
     /// The client `a2a_grpc_1_3` or `a2a_grpc_0_3`, with this token.
-    pub(crate) fn start(name: &str, server: &Server, token: Option<&str>) -> Self {
+    pub(crate) fn start(name: &str, server: &ServerProcess, token: Option<&str>) -> Self {
         let target = server.url.strip_prefix("http://").unwrap();
         let mut command = Command::new(interop());
         command.args([name, "--target", target]);
         command.args(token.iter().flat_map(|token| ["--token", token]));
-        Self(Process::start(name, &mut command))
+        Self(ChildProcess::start(name, &mut command))
     }
 
     /// The answer to one call: `result` or `error`.

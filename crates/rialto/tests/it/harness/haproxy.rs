@@ -2,14 +2,14 @@
 
 use std::{net::TcpListener, process::Command, sync::Mutex};
 
-use super::{http, process::Process, until};
+use super::{http, process::ChildProcess, until};
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy.cfg");
 
 /// A proxy that runs until this is dropped.
 pub(crate) struct Haproxy {
     pub(crate) url: String,
-    _process: Mutex<Process>,
+    _process: Mutex<ChildProcess>,
 }
 
 // === impl Haproxy ===
@@ -23,7 +23,7 @@ impl Haproxy {
         for (number, address) in addresses.iter().enumerate() {
             command.env(format!("RIALTO_NODE_{}", number + 1), address);
         }
-        let process = Process::start("haproxy", &mut command);
+        let process = ChildProcess::start("haproxy", &mut command);
         Self { url: format!("http://{bind}"), _process: Mutex::new(process) }
     }
 

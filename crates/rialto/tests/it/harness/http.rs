@@ -11,7 +11,7 @@ use super::PATIENCE;
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     /// Status line and headers, in small letters.
     pub(crate) head: String,
@@ -23,42 +23,42 @@ pub(crate) struct Answer {
 }
 
 /// Asks for a page.
-pub(crate) fn get(url: &str) -> Option<Answer> {
+pub(crate) fn get(url: &str) -> Option<HttpAnswer> {
     send("GET", url, None, &[], "").ok()
 }
 
 /// Asks for a page, perhaps under another name than the server's address.
 #[track_caller]
-pub(crate) fn get_with(url: &str, host: Option<&str>, headers: &[(&str, &str)]) -> Answer {
+pub(crate) fn get_with(url: &str, host: Option<&str>, headers: &[(&str, &str)]) -> HttpAnswer {
     send("GET", url, host, headers, "").unwrap()
 }
 
 /// Asks for something to be taken away.
 #[track_caller]
-pub(crate) fn delete(url: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) fn delete(url: &str, headers: &[(&str, &str)]) -> HttpAnswer {
     send("DELETE", url, None, headers, "").unwrap()
 }
 
 /// Puts JSON in place of something.
 #[track_caller]
-pub(crate) fn put(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn put(url: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
     send("PUT", url, None, headers, body).unwrap()
 }
 
 /// Posts JSON.
 #[track_caller]
-pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
     send("POST", url, None, headers, body).unwrap()
 }
 
 /// Posts JSON to a server that may be gone, or go.
-pub(crate) fn try_post(url: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<Answer> {
+pub(crate) fn try_post(url: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<HttpAnswer> {
     send("POST", url, None, headers, body)
 }
 
 /// Posts JSON to a server under another name than its address.
 #[track_caller]
-pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
     send("POST", url, Some(host), headers, body).unwrap()
 }
 
@@ -95,7 +95,7 @@ fn send(
     host: Option<&str>,
     headers: &[(&str, &str)],
     body: &str,
-) -> std::io::Result<Answer> {
+) -> std::io::Result<HttpAnswer> {
     let mut answer = Vec::new();
     let (mut stream, written) = begin(method, url, host, headers, body)?;
     // A server that refuses a request answers before it has read all of it, and hangs up.
@@ -112,7 +112,7 @@ fn send(
         values.next().map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
     };
     let (cookie, session) = (header("set-cookie"), header("mcp-session-id"));
-    Ok(Answer { status, head: head.to_lowercase(), cookie, session, body: body.to_owned() })
+    Ok(HttpAnswer { status, head: head.to_lowercase(), cookie, session, body: body.to_owned() })
 }
 
 /// Sends a request; the answer is still to be read.

@@ -4,7 +4,7 @@ use std::{fs, process::Command, sync::Mutex};
 
 use tempfile::TempDir;
 
-use super::{haproxy::free_address, http, process::Process, until};
+use super::{haproxy::free_address, http, process::ChildProcess, until};
 
 const CONFIG: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nginx.conf"));
 
@@ -14,7 +14,7 @@ const TEMPORARY: [&str; 5] = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"
 /// A proxy that runs until this is dropped.
 pub(crate) struct Nginx {
     pub(crate) url: String,
-    process: Mutex<Process>,
+    process: Mutex<ChildProcess>,
     _folder: TempDir,
 }
 
@@ -38,7 +38,7 @@ impl Nginx {
         let program = if fs::exists("/usr/sbin/nginx").unwrap() { "/usr/sbin/nginx" } else { "nginx" };
         let mut command = Command::new(program);
         command.arg("-p").arg(folder.path()).arg("-c").arg(&file).args(["-e", "stderr", "-g", &settings]);
-        let process = Process::start("nginx", &mut command);
+        let process = ChildProcess::start("nginx", &mut command);
         let proxy = Self { url: format!("http://{bind}"), process: Mutex::new(process), _folder: folder };
         until("nginx lets somebody through", || {
             http::get(&format!("{}/readyz", proxy.url)).filter(|answer| answer.status == 200)

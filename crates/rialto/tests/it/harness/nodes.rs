@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{http, rialto::Rialto, server::Server};
+use super::{http, rialto::Rialto, server::ServerProcess};
 
 /// Starts a server with this name on a port of its own.
-pub(crate) fn serve_named(rialto: &Rialto, name: &str, args: &[&str]) -> Server {
+pub(crate) fn serve_named(rialto: &Rialto, name: &str, args: &[&str]) -> ServerProcess {
     rialto.serve_with(&[("RIALTO_SERVER__NODE_NAME", name)], args)
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn states(rialto: &Rialto) -> Vec<(String, String)> {
 }
 
 /// Status and body of `/readyz`.
-pub(crate) fn ready(server: &Server) -> (u16, Value) {
+pub(crate) fn ready(server: &ServerProcess) -> (u16, Value) {
     let answer = http::get(&format!("{}/readyz", server.url)).unwrap();
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }

@@ -12,13 +12,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{http, rialto::Rialto, server::Server};
+use super::{http, rialto::Rialto, server::ServerProcess};
 
 /// How long the function takes.
 pub(crate) const WORK: Duration = Duration::from_secs(3);
 
 /// A server whose store can be taken away, and what was begun there.
-pub(crate) struct Outage {
+pub(crate) struct OutageFixture {
     pub(crate) rialto: Rialto,
     tasks: Vec<String>,
 }
@@ -62,9 +62,9 @@ impl Drop for SmallDisk {
     }
 }
 
-// === impl Outage ===
+// === impl OutageFixture ===
 
-impl Outage {
+impl OutageFixture {
     /// A machine with the function `work`, which leaves a line for each run and must not run twice.
     pub(crate) fn new(rialto: Rialto) -> Self {
         let rialto = rialto.with("PATH", "/usr/bin:/bin");
@@ -79,12 +79,12 @@ impl Outage {
         Self { rialto, tasks: Vec::new() }
     }
 
-    pub(crate) fn serve(&self) -> Server {
+    pub(crate) fn serve(&self) -> ServerProcess {
         self.rialto.serve(&["--allow-no-auth"])
     }
 
     /// Begins tasks that are acknowledged at once, and waits until all of them run.
-    pub(crate) fn begin(&mut self, server: &Server, count: usize) {
+    pub(crate) fn begin(&mut self, server: &ServerProcess, count: usize) {
         for number in 0..count {
             let answer = send(&server.url, &format!("m-{number}"), true).unwrap();
             let task = answer["result"]["task"]["id"].as_str();
@@ -137,7 +137,7 @@ impl Outage {
 
     /// Waits until all tasks that were begun are completed, each with its result.
     #[track_caller]
-    pub(crate) fn expect_all_completed(&self, server: &Server, within: Duration) {
+    pub(crate) fn expect_all_completed(&self, server: &ServerProcess, within: Duration) {
         let end = Instant::now() + within;
         for task in &self.tasks {
             loop {

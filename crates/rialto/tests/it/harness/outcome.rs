@@ -4,16 +4,16 @@ use serde_json::Value;
 
 /// The end of a call, and what was told before.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CallOutcome {
     /// The result, or the JSON-RPC error.
     pub(crate) answer: Result<Value, Value>,
     /// The progress notifications, in order.
     pub(crate) progress: Vec<Value>,
 }
 
-// === impl Outcome ===
+// === impl CallOutcome ===
 
-impl Outcome {
+impl CallOutcome {
     /// The end of a call, from a message that has a `result` or an `error`.
     pub(crate) fn of(mut message: Value, progress: Vec<Value>) -> Self {
         let answer = match (message["result"].take(), message["error"].take()) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{http, nodes, rialto::Rialto, server::Server, until, upstream::Upstream};
+use super::{http, mcp_upstream::McpUpstream, nodes, rialto::Rialto, server::ServerProcess, until};
 
 /// A function that answers with the process id of the server that runs it.
 const WHERE: &str =
@@ -33,7 +33,7 @@ pub(crate) fn check_pins(machines: [&Rialto; 2]) {
 pub(crate) fn check_singleton(machines: [&Rialto; 2]) {
     configure(machines, &format!("{WHERE}singleton = true\n"));
     let (first, second) = servers(machines);
-    let place = |server: &Server| server.call("where", &json!({})).data().clone();
+    let place = |server: &ServerProcess| server.call("where", &json!({})).data().clone();
     assert_eq!(place(&second), json!(second.pid()), "it begins where it is wanted first");
     for _ in 0..3 {
         assert_eq!(place(&first), json!(second.pid()), "and stays there");
@@ -47,7 +47,7 @@ pub(crate) fn check_singleton(machines: [&Rialto; 2]) {
 
 /// A stdio server on one node is called, asks and is cancelled from another.
 pub(crate) fn check_stdio_server(machines: [&Rialto; 2]) {
-    let upstream = Upstream::new(machines[0], "files", &["echo", "ask", "hang"]);
+    let upstream = McpUpstream::new(machines[0], "files", &["echo", "ask", "hang"]);
     configure(machines, &format!("{}nodes = [\"a\"]\n", upstream.entry()));
     let (first, second) = servers(machines);
     until("its tools are listed", || second.list().iter().any(|name| name == "hang").then_some(()));
@@ -69,7 +69,7 @@ pub(crate) fn check_stdio_server(machines: [&Rialto; 2]) {
 
 /// A program that is lost on the way: its caller is told that it may have been done.
 pub(crate) fn check_lost_call(machines: [&Rialto; 2]) {
-    let upstream = Upstream::new(machines[0], "files", &["hang"]);
+    let upstream = McpUpstream::new(machines[0], "files", &["hang"]);
     configure(machines, &format!("{}nodes = [\"a\"]\n", upstream.entry()));
     let (first, second) = servers(machines);
     until("its tools are listed", || second.list().iter().any(|name| name == "hang").then_some(()));
@@ -92,13 +92,13 @@ fn configure(machines: [&Rialto; 2], text: &str) {
     }
 }
 
-fn servers([first, second]: [&Rialto; 2]) -> (Server, Server) {
+fn servers([first, second]: [&Rialto; 2]) -> (ServerProcess, ServerProcess) {
     let serve = |rialto, name| nodes::serve_named(rialto, name, &["--allow-no-auth"]);
     (serve(first, "a"), serve(second, "b"))
 }
 
 /// Sends a message to a tool over A2A, and answers its task.
-fn send(server: &Server, tool: &str, data: &Value, task: Option<&str>, at_once: bool) -> Value {
+fn send(server: &ServerProcess, tool: &str, data: &Value, task: Option<&str>, at_once: bool) -> Value {
     let id = format!("m-{tool}-{}", task.unwrap_or("new"));
     let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "data": data }] });
     if let Some(task) = task {
@@ -112,7 +112,7 @@ fn send(server: &Server, tool: &str, data: &Value, task: Option<&str>, at_once: 
     answer["result"]["task"].take()
 }
 
-fn a2a(server: &Server, method: &str, params: &Value) -> Value {
+fn a2a(server: &ServerProcess, method: &str, params: &Value) -> Value {
     let headers = [("content-type", "application/json"), ("a2a-version", "1.0")];
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answer = http::post(&format!("{}/a2a", server.url), &headers, &request.to_string());

@@ -14,7 +14,7 @@ use std::{
 use super::{PATIENCE, until};
 
 /// A process with all three pipes in our hands.
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     name: String,
     child: Child,
     stdin: Option<ChildStdin>,
@@ -23,9 +23,9 @@ pub(crate) struct Process {
     readers: Vec<JoinHandle<()>>,
 }
 
-// === impl Process ===
+// === impl ChildProcess ===
 
-impl Process {
+impl ChildProcess {
     /// Starts it. `name` is what a failed test calls it.
     pub(crate) fn start(name: impl Into<String>, command: &mut Command) -> Self {
         let name = name.into();
@@ -112,7 +112,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
         if thread::panicking() {

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{client::Door, process::Process, server::Server, stdio::Stdio};
+use super::{client::McpTransport, process::ChildProcess, server::ServerProcess, stdio::StdioServer};
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rialto");
@@ -22,7 +22,7 @@ pub(crate) struct Rialto {
 
 /// What one command came to.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) status: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -69,13 +69,13 @@ impl Rialto {
 
     /// Runs a command to its end.
     #[track_caller]
-    pub(crate) fn cli(&self, args: &[&str]) -> Said {
+    pub(crate) fn cli(&self, args: &[&str]) -> CommandOutput {
         self.cli_fed(args, "")
     }
 
     /// Runs a command that reads `input`.
     #[track_caller]
-    pub(crate) fn cli_fed(&self, args: &[&str], input: &str) -> Said {
+    pub(crate) fn cli_fed(&self, args: &[&str], input: &str) -> CommandOutput {
         let mut process = self.start(args);
         if !input.is_empty() {
             process.say(input.as_bytes());
@@ -83,7 +83,7 @@ impl Rialto {
         process.hang_up();
         let status = process.end().code().unwrap_or(-1);
         let lines = std::iter::from_fn(|| process.line_now());
-        Said { status, out: lines.map(|line| line + "\n").collect(), err: process.stderr() }
+        CommandOutput { status, out: lines.map(|line| line + "\n").collect(), err: process.stderr() }
     }
 
     /// Runs a command that succeeds and prints JSON.
@@ -101,68 +101,68 @@ impl Rialto {
 
     /// Starts a server on a free port and waits until it answers.
     #[track_caller]
-    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+    pub(crate) fn serve(&self, args: &[&str]) -> ServerProcess {
         let args = [&["serve", "--addr", "127.0.0.1:0"], args].concat();
-        Server::ready(self.start(&args))
+        ServerProcess::ready(self.start(&args))
     }
 
     /// Starts a server with more variables than other commands have.
     #[track_caller]
-    pub(crate) fn serve_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Server {
+    pub(crate) fn serve_with(&self, variables: &[(&str, &str)], args: &[&str]) -> ServerProcess {
         let args = [&["serve", "--addr", "127.0.0.1:0"], args].concat();
         let mut command = Command::new(&self.program);
         command.args(&args);
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let all: Vec<_> = own.chain(variables.iter().copied()).collect();
         command.current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(all);
-        Server::ready(Process::start("rialto serve", &mut command))
+        ServerProcess::ready(ChildProcess::start("rialto serve", &mut command))
     }
 
     /// Starts a server at this address and waits until it answers.
     #[track_caller]
-    pub(crate) fn serve_at(&self, address: &str, args: &[&str]) -> Server {
-        Server::ready(self.start(&[&["serve", "--addr", address], args].concat()))
+    pub(crate) fn serve_at(&self, address: &str, args: &[&str]) -> ServerProcess {
+        ServerProcess::ready(self.start(&[&["serve", "--addr", address], args].concat()))
     }
 
     /// Starts a server that may have no more than this number of files open.
     #[track_caller]
-    pub(crate) fn serve_within(&self, files: usize) -> Server {
+    pub(crate) fn serve_within(&self, files: usize) -> ServerProcess {
         let script = format!("ulimit -n {files} && exec {} serve --addr 127.0.0.1:0", self.program);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script]);
-        Server::ready(self.start_command("rialto serve with few files", command))
+        ServerProcess::ready(self.start_command("rialto serve with few files", command))
     }
 
     /// Starts an MCP server on stdin and stdout.
-    pub(crate) fn mcp(&self, args: &[&str]) -> Stdio {
-        Stdio::new(self.start(&[&["mcp"], args].concat()))
+    pub(crate) fn mcp(&self, args: &[&str]) -> StdioServer {
+        StdioServer::new(self.start(&[&["mcp"], args].concat()))
     }
 
     /// The door of clients that start an MCP server on stdin and stdout themselves.
-    pub(crate) fn stdio(&self, args: &[&str]) -> Door {
+    pub(crate) fn stdio(&self, args: &[&str]) -> McpTransport {
         let words = [self.program.as_str(), "mcp"].into_iter().chain(args.iter().copied());
         let command = words.map(str::to_owned).collect();
-        Door::Stdio { command, variables: self.variables.clone() }
+        McpTransport::Stdio { command, variables: self.variables.clone() }
     }
 
     /// Starts a command.
-    pub(crate) fn start(&self, args: &[&str]) -> Process {
+    pub(crate) fn start(&self, args: &[&str]) -> ChildProcess {
         let mut command = Command::new(&self.program);
         command.args(args);
         self.start_command(&format!("rialto {}", args.join(" ")), command)
     }
 
     /// Starts a command in this installation's folder and environment.
-    fn start_command(&self, name: &str, mut command: Command) -> Process {
+    fn start_command(&self, name: &str, mut command: Command) -> ChildProcess {
         let variables = self.variables.iter().map(|(name, value)| (name, value));
         command.current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(variables);
-        Process::start(name, &mut command)
+        ChildProcess::start(name, &mut command)
     }
 }
 
-// === impl Said ===
+// === impl CommandOutput ===
 
-impl Said {
+impl CommandOutput {
     /// It went well.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {

@@ -5,33 +5,33 @@ use std::process::ExitStatus;
 use serde_json::{Value, json};
 
 use super::{
-    client::{Door, names},
-    http::{self, Answer},
-    outcome::Outcome,
-    process::Process,
+    client::{McpTransport, names},
+    http::{self, HttpAnswer},
+    outcome::CallOutcome,
+    process::ChildProcess,
     until,
 };
 
-/// The protocol that [`Server::call`] speaks: it needs no session.
+/// The protocol that [`ServerProcess::call`] speaks: it needs no session.
 pub(crate) const VERSION: &str = "2026-07-28";
 
 /// A server that answers.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     /// Where it listens, without a path.
     pub(crate) url: String,
     /// The token it showed when it started, if it did.
     pub(crate) token: Option<String>,
     /// Everything it said when it started.
     pub(crate) greeting: String,
-    process: Process,
+    process: ChildProcess,
 }
 
-// === impl Server ===
+// === impl ServerProcess ===
 
-impl Server {
+impl ServerProcess {
     /// Waits until a server that was started answers.
     #[track_caller]
-    pub(crate) fn ready(process: Process) -> Self {
+    pub(crate) fn ready(process: ChildProcess) -> Self {
         let mut greeting = String::new();
         let url = loop {
             let line = process.line().unwrap_or_else(|| panic!("the server ended: {}", process.stderr()));
@@ -67,8 +67,8 @@ impl Server {
     }
 
     /// The door of SDK clients, with the token if there is one.
-    pub(crate) fn door(&self) -> Door {
-        Door::Http { url: self.mcp(), token: self.token.clone(), ca: None }
+    pub(crate) fn door(&self) -> McpTransport {
+        McpTransport::Http { url: self.mcp(), token: self.token.clone(), ca: None }
     }
 
     /// The tools that are listed now.
@@ -86,14 +86,17 @@ impl Server {
 
     /// Calls a tool.
     #[track_caller]
-    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Outcome {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> CallOutcome {
         let params = json!({ "name": tool, "arguments": arguments });
-        Outcome::of(message(&self.request("/mcp", "tools/call", params, self.token.as_deref())), Vec::new())
+        CallOutcome::of(
+            message(&self.request("/mcp", "tools/call", params, self.token.as_deref())),
+            Vec::new(),
+        )
     }
 
     /// Sends one request of the newest protocol.
     #[track_caller]
-    pub(crate) fn request(&self, path: &str, method: &str, params: Value, token: Option<&str>) -> Answer {
+    pub(crate) fn request(&self, path: &str, method: &str, params: Value, token: Option<&str>) -> HttpAnswer {
         request(&format!("{}{path}", self.url), method, params, token, &[])
     }
 
@@ -148,7 +151,7 @@ pub(crate) fn request(
     mut params: Value,
     token: Option<&str>,
     more: &[(&str, &str)],
-) -> Answer {
+) -> HttpAnswer {
     let said = params["_meta"].as_object().cloned().unwrap_or_default();
     params["_meta"] = meta();
     params["_meta"].as_object_mut().unwrap().extend(said);
@@ -164,14 +167,15 @@ pub(crate) fn request(
 
 /// The token that a server writes into a file at its first start, and says where.
 fn first_token(greeting: &str) -> Option<String> {
-    let path =
-        greeting.lines().find_map(|line| line.strip_prefix("A token for the owner was made; it is in "))?;
+    let path = greeting
+        .lines()
+        .find_map(|line| line.strip_prefix("A token for the owner was created; it is in "))?;
     Some(std::fs::read_to_string(path).unwrap().trim().to_owned())
 }
 
 /// The JSON-RPC answer, whether it came alone or in a stream.
 #[track_caller]
-pub(crate) fn message(answer: &Answer) -> Value {
+pub(crate) fn message(answer: &HttpAnswer) -> Value {
     let data = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
     let texts = data.chain([answer.body.as_str()]);
     texts

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{outcome::Outcome, process::Process};
+use super::{outcome::CallOutcome, process::ChildProcess};
 
 /// An MCP server on stdin and stdout.
-pub(crate) struct Stdio {
-    process: Process,
+pub(crate) struct StdioServer {
+    process: ChildProcess,
     asked: u64,
 }
 
-// === impl Stdio ===
+// === impl StdioServer ===
 
-impl Stdio {
-    pub(crate) const fn new(process: Process) -> Self {
+impl StdioServer {
+    pub(crate) const fn new(process: ChildProcess) -> Self {
         Self { process, asked: 0 }
     }
 
@@ -38,8 +38,8 @@ impl Stdio {
 
     /// Calls a tool.
     #[track_caller]
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Outcome {
-        Outcome::of(self.ask("tools/call", &json!({ "name": tool, "arguments": arguments })), Vec::new())
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> CallOutcome {
+        CallOutcome::of(self.ask("tools/call", &json!({ "name": tool, "arguments": arguments })), Vec::new())
     }
 
     /// Makes a request and waits for its answer. Whatever else comes meanwhile must be protocol too.

@@ -7,8 +7,8 @@ use crate::harness::{
     agent::SampleAgent,
     grpc, http,
     rialto::Rialto,
-    server::{self, Server},
-    stdio::Stdio,
+    server::{self, ServerProcess},
+    stdio::StdioServer,
 };
 
 /// What is looked for in what is said, and in what is answered.
@@ -33,7 +33,7 @@ fn setting() -> String {
 
 /// Where something is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum GuardedEndpoint {
     Stdio,
     McpHttp,
     JsonRpc,
@@ -47,23 +47,23 @@ pub(super) enum Door {
     Dispatch,
 }
 
-pub(super) const DOORS: [Door; 11] = [
-    Door::Stdio,
-    Door::McpHttp,
-    Door::JsonRpc,
-    Door::JsonRpcStream,
-    Door::JsonRpcOld,
-    Door::Rest,
-    Door::RestStream,
-    Door::Grpc,
-    Door::GrpcStream,
-    Door::Plain,
-    Door::Dispatch,
+pub(super) const DOORS: [GuardedEndpoint; 11] = [
+    GuardedEndpoint::Stdio,
+    GuardedEndpoint::McpHttp,
+    GuardedEndpoint::JsonRpc,
+    GuardedEndpoint::JsonRpcStream,
+    GuardedEndpoint::JsonRpcOld,
+    GuardedEndpoint::Rest,
+    GuardedEndpoint::RestStream,
+    GuardedEndpoint::Grpc,
+    GuardedEndpoint::GrpcStream,
+    GuardedEndpoint::Plain,
+    GuardedEndpoint::Dispatch,
 ];
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct EndpointResponse {
     /// The HTTP status, or gRPC's.
     pub(super) status: u16,
     /// The JSON-RPC error's code, if there is one.
@@ -73,17 +73,17 @@ pub(super) struct Told {
 }
 
 /// A server and an MCP server on the same data, with an agent for each action.
-pub(super) struct House {
+pub(super) struct GuardrailFixture {
     pub(super) rialto: Rialto,
     pub(super) agents: Vec<SampleAgent>,
-    pub(super) server: Server,
-    pub(super) stdio: Stdio,
+    pub(super) server: ServerProcess,
+    pub(super) stdio: StdioServer,
     said: usize,
 }
 
-// === impl House ===
+// === impl GuardrailFixture ===
 
-impl House {
+impl GuardrailFixture {
     pub(super) fn open() -> Self {
         let rialto = Rialto::fresh().with("RIALTO_LOG", "trace");
         std::fs::write(rialto.folder().join("rialto.toml"), setting()).unwrap();
@@ -107,36 +107,42 @@ impl House {
         self.agents[ACTIONS.iter().position(|known| *known == action).unwrap()].heard()
     }
 
-    fn post(&self, path: &str, body: &Value) -> Told {
+    fn post(&self, path: &str, body: &Value) -> EndpointResponse {
         let bearer = format!("Bearer {}", self.server.token.as_deref().unwrap());
         let url = format!("{}{path}", self.server.url);
         let answer = http::post(&url, &[("Authorization", &bearer)], &body.to_string());
-        Told::of(&answer)
+        EndpointResponse::of(&answer)
     }
 
     /// Says something to a skill of the agent for an action.
-    pub(super) fn say(&mut self, door: Door, action: &str, skill: &str, text: &str) -> Told {
+    pub(super) fn say(
+        &mut self,
+        door: GuardedEndpoint,
+        action: &str,
+        skill: &str,
+        text: &str,
+    ) -> EndpointResponse {
         self.said += 1;
         let (name, args) = (format!("{action}.{skill}"), json!({ "note": format!("it is {text}.") }));
         let message = json!({ "messageId": format!("m-{}", self.said), "role": "ROLE_USER", "parts": [{ "data": args }] });
         let params = json!({ "message": message, "metadata": { "skillId": name } });
         let rpc = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         match door {
-            Door::Stdio => {
+            GuardedEndpoint::Stdio => {
                 let answer = self.stdio.ask("tools/call", &json!({ "name": name, "arguments": args }));
                 let code = answer["error"]["code"].as_i64();
                 let warning = answer["result"]["_meta"]["rialto/guardrail"].is_object().then(String::new);
-                Told { status: 0, code, warning, body: answer.to_string() }
+                EndpointResponse { status: 0, code, warning, body: answer.to_string() }
             }
-            Door::McpHttp => {
+            GuardedEndpoint::McpHttp => {
                 let params = json!({ "name": name, "arguments": args });
                 let answer = self.server.request("/mcp", "tools/call", params, self.server.token.as_deref());
                 let code = server::message(&answer)["error"]["code"].as_i64();
-                Told { code, ..Told::of(&answer) }
+                EndpointResponse { code, ..EndpointResponse::of(&answer) }
             }
-            Door::JsonRpc => self.post("/a2a", &rpc("SendMessage")),
-            Door::JsonRpcStream => self.post("/a2a", &rpc("SendStreamingMessage")),
-            Door::JsonRpcOld => {
+            GuardedEndpoint::JsonRpc => self.post("/a2a", &rpc("SendMessage")),
+            GuardedEndpoint::JsonRpcStream => self.post("/a2a", &rpc("SendStreamingMessage")),
+            GuardedEndpoint::JsonRpcOld => {
                 let part = json!({ "kind": "data", "data": args });
                 let id = format!("o-{}", self.said);
                 let message = json!({ "kind": "message", "messageId": id, "role": "user", "parts": [part] });
@@ -144,18 +150,24 @@ impl House {
                 let rpc = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
                 self.post("/a2a", &rpc)
             }
-            Door::Rest => self.post("/a2a/message:send", &params),
-            Door::RestStream => self.post("/a2a/message:stream", &params),
-            Door::Grpc | Door::GrpcStream => {
-                let method = if door == Door::Grpc { "SendMessage" } else { "SendStreamingMessage" };
+            GuardedEndpoint::Rest => self.post("/a2a/message:send", &params),
+            GuardedEndpoint::RestStream => self.post("/a2a/message:stream", &params),
+            GuardedEndpoint::Grpc | GuardedEndpoint::GrpcStream => {
+                let method =
+                    if door == GuardedEndpoint::Grpc { "SendMessage" } else { "SendStreamingMessage" };
                 let told = grpc::call(&self.server, Wire::V10, method, &params);
                 let status = told.status.as_ref().map_or(99, |status| status.number);
                 let said = told.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
                 let body = format!("{:?} {said}", told.messages);
-                Told { status: u16::try_from(status).unwrap(), code: None, warning: told.warning, body }
+                EndpointResponse {
+                    status: u16::try_from(status).unwrap(),
+                    code: None,
+                    warning: told.warning,
+                    body,
+                }
             }
-            Door::Plain => self.post(&format!("/call/{name}"), &args),
-            Door::Dispatch => {
+            GuardedEndpoint::Plain => self.post(&format!("/call/{name}"), &args),
+            GuardedEndpoint::Dispatch => {
                 let tag = format!("{action}-{skill}");
                 let work = json!({ "workType": tag, "requiredSkills": [tag], "message": args });
                 self.post("/api/v1/dispatch", &work)
@@ -164,10 +176,10 @@ impl House {
     }
 }
 
-// === impl Told ===
+// === impl EndpointResponse ===
 
-impl Told {
-    fn of(answer: &http::Answer) -> Self {
+impl EndpointResponse {
+    fn of(answer: &http::HttpAnswer) -> Self {
         let header = answer.head.lines().find_map(|line| line.strip_prefix("x-rialto-guardrail: "));
         let read: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         Self {
@@ -179,9 +191,9 @@ impl Told {
     }
 }
 
-// === impl Door ===
+// === impl GuardedEndpoint ===
 
-impl Door {
+impl GuardedEndpoint {
     pub(super) const fn is_stream(self) -> bool {
         matches!(self, Self::JsonRpcStream | Self::RestStream | Self::GrpcStream)
     }

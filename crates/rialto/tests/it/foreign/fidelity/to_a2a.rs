@@ -12,11 +12,11 @@ use crate::{
         servers::fresh,
     },
     harness::{
-        a2a_client::{A2aClient, Dialect, KINDS, Kind},
+        a2a_client::{A2aClient, ClientVariant, Dialect, KINDS},
         interop,
         rialto::Rialto,
         seen,
-        server::Server,
+        server::ServerProcess,
         until,
     },
 };
@@ -112,7 +112,7 @@ fn deploy(rialto: &Rialto, peer: &str, prefix: &str) {
 }
 
 /// All rows of one client: a verdict for each server.
-fn verdicts(kind: Kind, rialto: &Rialto, server: &Server) -> Vec<Vec<Verdict>> {
+fn verdicts(kind: ClientVariant, rialto: &Rialto, server: &ServerProcess) -> Vec<Vec<Verdict>> {
     let mut client = A2aClient::start(kind, &server.url, None).unwrap();
     let mut rows = Vec::new();
     for (.., look) in ROWS {

@@ -6,9 +6,9 @@ use super::{Half, Row, Verdict};
 use crate::{
     foreign::{agents::with_doubles, relay::AGENTS},
     harness::{
-        client::{Door, Era, McpClient, Sdk},
-        outcome::Outcome,
-        peer::Peer,
+        client::{McpClient, McpEra, McpTransport, Sdk},
+        foreign_agent::ForeignAgent,
+        outcome::CallOutcome,
         rialto::Rialto,
         seen, until,
     },
@@ -98,7 +98,8 @@ struct Visit<'a> {
 }
 
 pub(super) fn half() -> Half {
-    let peers: Vec<Peer> = AGENTS.iter().map(|&(_, peer, args)| Peer::start(peer, args)).collect();
+    let peers: Vec<ForeignAgent> =
+        AGENTS.iter().map(|&(_, peer, args)| ForeignAgent::start(peer, args)).collect();
     let urls: Vec<&str> = peers.iter().map(|peer| peer.url.as_str()).collect();
     let installed = |clock| {
         let rialto =
@@ -130,7 +131,7 @@ pub(super) fn half() -> Half {
 }
 
 /// All rows of one client, in their order: a verdict for each agent.
-fn verdicts(column: Column, agents: &[String], doors: [(&Rialto, Door); 2]) -> Vec<Vec<Verdict>> {
+fn verdicts(column: Column, agents: &[String], doors: [(&Rialto, McpTransport); 2]) -> Vec<Vec<Verdict>> {
     let [(rialto, door), (hasty, hasty_door)] = doors;
     let mut visit = Visit::start(column, agents, rialto, &door);
     let mut hurried = Visit::start(column, agents, hasty, &hasty_door);
@@ -153,8 +154,8 @@ fn verdicts(column: Column, agents: &[String], doors: [(&Rialto, Door); 2]) -> V
 // === impl Visit ===
 
 impl<'a> Visit<'a> {
-    fn start(column: Column, agents: &'a [String], rialto: &'a Rialto, door: &Door) -> Self {
-        let client = McpClient::start_with(column.sdk, Era::Auto, door, column.words);
+    fn start(column: Column, agents: &'a [String], rialto: &'a Rialto, door: &McpTransport) -> Self {
+        let client = McpClient::start_with(column.sdk, McpEra::Auto, door, column.words);
         Self { client, column, agents, rialto, next: 0 }
     }
 
@@ -176,7 +177,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Calls a skill at every agent at once.
-    fn call(&mut self, skill: &str, arguments: &Value) -> Vec<Outcome> {
+    fn call(&mut self, skill: &str, arguments: &Value) -> Vec<CallOutcome> {
         let calls = self.begin(skill, arguments);
         calls.into_iter().map(|call| self.client.finish(call)).collect()
     }
@@ -186,7 +187,7 @@ impl<'a> Visit<'a> {
         let outcomes = self.call("slow", &json!({ "seconds": 1.5 }));
         let handles = self.client.unheard("task").len();
         let has_handles = self.has_tasks() && handles == outcomes.len();
-        let verdict = |outcome: &Outcome| match said(outcome).as_str() {
+        let verdict = |outcome: &CallOutcome| match said(outcome).as_str() {
             "done at last" if has_handles => Verdict::Exact("a task's handle, then the result"),
             "done at last" if tells(outcome, "this takes a while") => {
                 Verdict::Exact("progress, then the result")
@@ -203,7 +204,7 @@ impl<'a> Visit<'a> {
     }
 
     /// A call that was over before its task was.
-    fn fetched(&mut self, outcome: &Outcome) -> Verdict {
+    fn fetched(&mut self, outcome: &CallOutcome) -> Verdict {
         let Err(error) = &outcome.answer else {
             return match said(outcome).as_str() {
                 "done at last" if self.has_tasks() => Verdict::Exact("a task's handle, then the result"),
@@ -255,7 +256,7 @@ impl<'a> Visit<'a> {
             }
             _ => Verdict::Exact("`elicitation/create` in the middle of the call"),
         };
-        let verdict = |outcome: &Outcome| {
+        let verdict = |outcome: &CallOutcome| {
             if are_all_asked && said(outcome) == end {
                 form.clone()
             } else {
@@ -266,7 +267,7 @@ impl<'a> Visit<'a> {
     }
 
     /// A question that is the result of its call: the model answers it.
-    fn answered(&mut self, outcome: &Outcome, question: &str, answer: &str, end: &str) -> Verdict {
+    fn answered(&mut self, outcome: &CallOutcome, question: &str, answer: &str, end: &str) -> Verdict {
         let asked = outcome.data().clone();
         if !said(outcome).contains(question) || asked["task_id"].is_null() {
             return Verdict::lost(outcome);
@@ -282,7 +283,7 @@ impl<'a> Visit<'a> {
 
     fn events(&mut self) -> Vec<Verdict> {
         let has_tasks = self.has_tasks();
-        let verdict = |outcome: &Outcome| {
+        let verdict = |outcome: &CallOutcome| {
             let steps = ["step 1/3", "step 2/3"];
             let numbers: String = said(outcome).split_whitespace().collect();
             match numbers.as_str() {
@@ -332,7 +333,7 @@ impl<'a> Visit<'a> {
             "list": [1, "two", [3]], "nested": { "a": { "b": "c" } },
         });
         let whole = with_doubles(&sent);
-        let verdict = |outcome: &Outcome| {
+        let verdict = |outcome: &CallOutcome| {
             let text = serde_json::from_str::<Value>(&said(outcome)).unwrap_or_default();
             let (data, text) = (with_doubles(outcome.data()), with_doubles(&text));
             match (data == whole, text == whole) {
@@ -350,7 +351,7 @@ impl<'a> Visit<'a> {
     }
 
     fn trace(&mut self) -> Vec<Verdict> {
-        let verdict = |outcome: &Outcome| {
+        let verdict = |outcome: &CallOutcome| {
             let heard = said(outcome);
             let is_ours = heard.starts_with(&format!("00-{TRACE}-")) && !heard.contains("b7ad6b7169203331");
             if is_ours { Verdict::Exact("the same trace, a span of its own") } else { Verdict::lost(outcome) }
@@ -360,8 +361,8 @@ impl<'a> Visit<'a> {
 }
 
 /// Files, in the blocks that there are for them.
-fn of_files(files: &Outcome, media: &Outcome) -> Verdict {
-    let blocks = |outcome: &Outcome| outcome.result()["content"].as_array().unwrap().clone();
+fn of_files(files: &CallOutcome, media: &CallOutcome) -> Verdict {
+    let blocks = |outcome: &CallOutcome| outcome.result()["content"].as_array().unwrap().clone();
     let (files, media) = (blocks(files), blocks(media));
     let find = |blocks: &[Value], is_it: &dyn Fn(&Value) -> bool| blocks.iter().any(is_it);
     let is_picture = |block: &Value| {
@@ -398,11 +399,11 @@ fn of_files(files: &Outcome, media: &Outcome) -> Verdict {
 }
 
 /// All that a result says in words.
-fn said(outcome: &Outcome) -> String {
+fn said(outcome: &CallOutcome) -> String {
     if outcome.answer.is_ok() { outcome.text() } else { String::new() }
 }
 
 /// Whether a call told of this on its way.
-fn tells(outcome: &Outcome, what: &str) -> bool {
+fn tells(outcome: &CallOutcome, what: &str) -> bool {
     outcome.progress.iter().any(|told| told["message"].as_str().is_some_and(|words| words.contains(what)))
 }

@@ -1,0 +1,71 @@
+//! Sample agents with many skills, for search.
+
+use std::sync::Arc;
+
+use rialto_model::{
+    agent::{Agent, Health, Trust},
+    card::Skill,
+    clock::Timestamp,
+    deployed,
+};
+
+const WORDS: [&str; 32] = [
+    "review",
+    "request",
+    "feature",
+    "weather",
+    "deploy",
+    "database",
+    "invoice",
+    "customer",
+    "translate",
+    "image",
+    "search",
+    "schedule",
+    "report",
+    "monitor",
+    "secure",
+    "network",
+    "design",
+    "script",
+    "archive",
+    "payment",
+    "contract",
+    "ticket",
+    "summary",
+    "forecast",
+    "inventory",
+    "shipping",
+    "pull",
+    "new",
+    "tell",
+    "wrong",
+    "and",
+    "the",
+];
+
+/// Creates a number of agents with a number of skills each.
+pub(super) fn make_agents(count: usize, skills: usize) -> Vec<Arc<Agent>> {
+    (0..count).map(|number| Arc::new(make_agent(number, skills))).collect()
+}
+
+fn make_agent(number: usize, skills: usize) -> Agent {
+    let skills = (0..skills).map(|place| make_skill(number, place)).collect();
+    let card = deployed::card(&format!("Agent {number}"), "One of many", None, skills);
+    let (slug, url) = (format!("agent_{number}"), format!("https://agent-{number}.example.com"));
+    let id = format!("agt_{number}").into();
+    let row = Agent::new(id, slug, url, Arc::new(card), Timestamp::UNIX_EPOCH);
+    Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
+}
+
+fn make_skill(agent: usize, place: usize) -> Skill {
+    let word =
+        |step: usize| WORDS[(agent.wrapping_mul(7) + place.wrapping_mul(13) + step * 11) % WORDS.len()];
+    let description: Vec<&str> = (0..12).map(word).collect();
+    let (id, name) = (format!("{}_{place}", word(3)), format!("{} {}", word(1), word(2)));
+    Skill {
+        tags: vec![format!("tag{}", (agent + place) % 50), format!("tag{}", (agent * 3 + place) % 200)],
+        examples: vec![format!("{} the {}", word(4), word(5))],
+        ..deployed::skill(&id, &name, &description.join(" "))
+    }
+}

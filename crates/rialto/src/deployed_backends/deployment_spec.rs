@@ -1,0 +1,53 @@
+//! Deployments in API requests: the configuration's types, without files.
+
+use rialto_engine::registry::Deployment;
+use rialto_model::{
+    failure::{Failure, Kind},
+    ids::Scope,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::deployments::{DeploymentConfig, FunctionConfig, McpServerConfig};
+
+/// Something to be deployed.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum DeploymentSpec {
+    Mcp(McpServerConfig),
+    Function(FunctionConfig),
+}
+
+/// Parses a deployment for a project.
+pub(crate) fn parse_deployment(text: &str, scope: &Scope) -> Result<Deployment, Failure> {
+    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let described: DeploymentSpec = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    described.deployment(scope).map_err(invalid)
+}
+
+// === impl DeploymentSpec ===
+
+impl DeploymentSpec {
+    fn deployment(mut self, scope: &Scope) -> Result<Deployment, String> {
+        let way = match &mut self {
+            Self::Mcp(server) => &mut server.way,
+            Self::Function(function) => &mut function.way,
+        };
+        if way.org.is_some() || way.project.is_some() {
+            return Err("the org and the project are the caller's; the address selects others".to_owned());
+        }
+        way.org = Some(scope.org.to_string());
+        way.project = Some(scope.project.to_string());
+        if let Self::Function(function) = &self {
+            let names_file = |schema: &Option<Value>| schema.as_ref().is_some_and(Value::is_string);
+            if names_file(&function.input_schema) || names_file(&function.output_schema) {
+                return Err("a schema must be an object here, not the path of a file".to_owned());
+            }
+        }
+        let made = match &self {
+            Self::Mcp(server) => DeploymentConfig::Server(server).deployment(),
+            Self::Function(function) => DeploymentConfig::Function(function).deployment(),
+        };
+        made.map_err(|(key, reason)| format!("{key}: {reason}"))
+    }
+}
