@@ -183,7 +183,7 @@ impl PolicyHost for ProgramConsoleHost {
     }
 }
 
-impl ConsoleHost for Clerk {
+impl ConsoleHost for ProgramConsoleHost {
     fn read_card(&self, text: &str) -> Option<Card> {
         rialto_a2a_wire::card::decode(text).ok()
     }
@@ -218,7 +218,7 @@ impl ConsoleHost for Clerk {
 }
 
 #[async_trait]
-impl WebhookHost for Clerk {
+impl WebhookHost for ProgramConsoleHost {
     fn create_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
         let kept = webhooks::make_key(self.folder()?, id);
         kept.map_err(|error| Failure::new(Kind::Internal, format!("the key could not be stored: {error}")))
@@ -244,13 +244,15 @@ impl WebhookHost for Clerk {
         match self.delivery.deliver(webhook, &event, now).await {
             DeliveryOutcome::Accepted => Ok(()),
             DeliveryOutcome::Gone => failed("it answered 410 Gone: it wants no events any more".to_owned()),
-            DeliveryOutcome::Failed { why, .. } => failed(format!("{} did not accept the event: {why}", webhook.id)),
+            DeliveryOutcome::Failed { why, .. } => {
+                failed(format!("{} did not accept the event: {why}", webhook.id))
+            }
         }
     }
 }
 
 #[async_trait]
-impl SecretHost for Clerk {
+impl SecretHost for ProgramConsoleHost {
     async fn list_secrets(&self) -> Result<Vec<SecretRow>, Failure> {
         let row = |sealed: Sealed| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
         let sealed = self.vault.list().await.map_err(secrets_failure)?;
@@ -292,7 +294,8 @@ pub(crate) fn console_at_machine(program: &App) -> Console {
 
 /// Sessions of browsers, sealed with keys of the store, so that all processes accept them.
 pub(crate) async fn open_sessions(engine: &Engine) -> Result<Arc<BrowserSessions>, CommandError> {
-    let seed = async |name| engine.seeds().get(name).await.map_err(|failure| CommandError::failed(failure.message));
+    let seed =
+        async |name| engine.seeds().get(name).await.map_err(|failure| CommandError::failed(failure.message));
     let digits: String = seed(SESSIONS_KEY).await?.iter().map(|byte| format!("{byte:02x}")).collect();
     let key =
         Arc::new(Key::parse(&Secret::from(digits)).map_err(|error| CommandError::failed(error.to_string()))?);

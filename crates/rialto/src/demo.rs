@@ -47,7 +47,8 @@ pub(crate) async fn run(options: DemoOptions, environment: &Environment) -> Resu
         .await
         .map_err(|error| CommandError::failed(format!("no sample agent could be started: {error}")))?;
     let program = App::open(Config::default(), DataLocation::Memory, None, environment).await?;
-    let door = HttpListener::open("127.0.0.1:0").await.map_err(|error| CommandError::failed(error.to_string()))?;
+    let door =
+        HttpListener::open("127.0.0.1:0").await.map_err(|error| CommandError::failed(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
     let sessions = console_host::open_sessions(&program.engine).await?;
     let app = serve::build_app(&program, Authentication::Open(program.local_caller()), sessions, &door)?;

@@ -190,7 +190,9 @@ impl StepRunner {
         let mut refusals = 0;
         while refusals < MAX_RETRIES {
             match Box::pin(self.try_call(step_action.clone())).await {
-                begun if self.context.engine.running().is_stopping() => return begun.map(StartedStep::Running),
+                begun if self.context.engine.running().is_stopping() => {
+                    return begun.map(StartedStep::Running);
+                }
                 Err(failure) if failure.kind == Kind::Busy => refusals += 1,
                 // It was not made, and is as soon as the store is back.
                 Err(failure) if failure.kind == Kind::StoreUnavailable => {}

@@ -44,7 +44,17 @@ async fn too_deep(does: &str) {
         target,
         rialto_model::json::Json::empty_object(),
     );
-    let failure = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap_err();
+    let failure = fixture
+        .engine
+        .calls()
+        .start(request)
+        .await
+        .unwrap()
+        .into_handle()
+        .unwrap()
+        .finish()
+        .await
+        .unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("max_depth"), "{failure}");
 }

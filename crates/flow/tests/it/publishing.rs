@@ -56,7 +56,8 @@ async fn a_pipeline_in_use_is_a_skill_and_others_are_not() {
         target,
         Json::parse(r#"{"text":"b"}"#).unwrap(),
     );
-    let done = fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap();
+    let done =
+        fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!(made(&done), r#"{"text":"b","to":"fr"}"#);
     let wrong = run(&fixture, name, false, r#"{"n": 1}"#).await.unwrap_err();
     assert_eq!(wrong.kind, Kind::Invalid, "its schema is asked first: {wrong}");

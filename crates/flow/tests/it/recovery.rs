@@ -43,7 +43,16 @@ nodes:
     }
     // The agent has named its task once that is written down; then the process is gone.
     let step = fixture.record(&run).await.steps[1].task.clone().unwrap();
-    while fixture.engine.tasks().read(&fixture.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none()
+    while fixture
+        .engine
+        .tasks()
+        .read(&fixture.caller, step.as_str())
+        .await
+        .unwrap()
+        .head
+        .remote
+        .task_id
+        .is_none()
     {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
@@ -78,7 +87,16 @@ nodes:
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }
     let step = fixture.record(&run).await.steps[0].task.clone().unwrap();
-    while fixture.engine.tasks().read(&fixture.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none()
+    while fixture
+        .engine
+        .tasks()
+        .read(&fixture.caller, step.as_str())
+        .await
+        .unwrap()
+        .head
+        .remote
+        .task_id
+        .is_none()
     {
         let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
     }

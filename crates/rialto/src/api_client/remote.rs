@@ -263,8 +263,11 @@ impl RemoteApi {
         let wrong = |what: &str| Failure::new(Kind::Invalid, format!("{what} cannot be sent"));
         let uri: Uri = address.parse().map_err(|_| wrong("this address"))?;
         // A user may name a server in a private network.
-        let mut request =
-            FetchRequest { reach: Reach::Private, limit: Some(MAX_RESPONSE_BYTES), ..FetchRequest::new(method, uri) };
+        let mut request = FetchRequest {
+            reach: Reach::Private,
+            limit: Some(MAX_RESPONSE_BYTES),
+            ..FetchRequest::new(method, uri)
+        };
         request = request.header(header::ACCEPT, HeaderValue::from_static("application/json"));
         if self.hops > 0 {
             request = request.header(HOPS, HeaderValue::from(u16::from(self.hops)));

@@ -142,7 +142,8 @@ async fn examine(common: &GlobalOptions, environment: &Environment) -> Vec<Docto
     };
     findings.push(check_store(&program, &place, &fix).await);
     findings.push(files);
-    findings.push(ok_finding("policies", format!("{} active", program.engine.policies().active().ids().len())));
+    findings
+        .push(ok_finding("policies", format!("{} active", program.engine.policies().active().ids().len())));
     findings.push(check_tool_count(&program));
     findings.push(check_tool_names(&program));
     findings.extend(check_agents(&program).await);

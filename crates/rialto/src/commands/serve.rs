@@ -190,7 +190,8 @@ pub(crate) fn build_app(
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.audit().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
-    let mut metrics = MetricsRegistry::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
+    let mut metrics =
+        MetricsRegistry::new(calls, gate.request_counters(), engine.clone(), Arc::clone(&store));
     let found = Arc::new(FindingCounts::default());
     program.engine.audit().subscribe(found.clone());
     metrics.add(Box::new(found));

@@ -43,7 +43,12 @@ async fn answer_sampling(
     let model = target.verb();
     let request =
         CallRequest::message(caller, Door::Library, target, vec![Part::text(conversation_text(params))]);
-    let running = engine.calls().start(request).await.and_then(CallStart::into_handle).map_err(|failure| failure.message)?;
+    let running = engine
+        .calls()
+        .start(request)
+        .await
+        .and_then(CallStart::into_handle)
+        .map_err(|failure| failure.message)?;
     let task = running.finish().await.map_err(|failure| failure.message)?;
     if !task.head.state.is_terminal() {
         return Err(format!("{model} asks something itself"));
