@@ -7,7 +7,7 @@ use rialto_model::{
     agent::Agent,
     card::Skill,
     json::{Extra, Json},
-    media::{self, Takes},
+    media::{self, ArgumentForms},
     message::{Content, Part},
 };
 /// Member of the arguments that holds the request in words.
@@ -15,7 +15,7 @@ const MESSAGE_ARG: &str = "message";
 
 /// Parts of a call, with arguments in the form that the skill takes. Other parts stay as they are.
 pub(crate) fn parts_for(agent: &Agent, skill: Option<&Skill>, parts: Vec<Part>) -> Vec<Part> {
-    let takes = media::takes(agent, skill);
+    let takes = media::argument_forms(agent, skill);
     // A skill that declares nothing gets what it always got: data.
     let is_declared =
         skill.is_some_and(|skill| !skill.input_modes.is_empty()) || !agent.card.input_modes.is_empty();
@@ -25,7 +25,7 @@ pub(crate) fn parts_for(agent: &Agent, skill: Option<&Skill>, parts: Vec<Part>) 
     parts.into_iter().map(|part| convert(part, takes)).collect()
 }
 
-fn convert(part: Part, takes: Takes) -> Part {
+fn convert(part: Part, takes: ArgumentForms) -> Part {
     let Content::Data(data) = &part.content else { return part };
     let text = if takes.json { only_message(data) } else { Some(as_text(data)) };
     match text {
@@ -51,7 +51,7 @@ fn as_text(data: &Json) -> String {
     for (name, value) in members.iter().filter(|(name, _)| *name != MESSAGE_ARG) {
         others.push(name, value.clone());
     }
-    if others.is_empty() { message } else { format!("{message}\n\n{}", Json::of(&others).get()) }
+    if others.is_empty() { message } else { format!("{message}\n\n{}", Json::encode(&others).get()) }
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use rialto_engine::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Call, Cancel, Follow},
-    deployed::{Backing, LocalAgent, Permission},
-    event::{Aside, Event, Remote},
-    failure::{Failure, Kind},
+    backing::{Backing, CodingAgentBacking, ToolPermission},
+    call::{Call, CancelRequest, FollowRequest},
+    event::{Event, EventAside, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::{AgentId, fresh},
     store::TaskFilter,
     task::TaskHead,
@@ -112,17 +112,17 @@ impl Peer for AcpBackend {
         events.flatten_stream().boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         if !follow.get().to_the_end {
             // Everything known is in the journal.
             return stream::empty().boxed();
         }
         let message = "the process that ran the agent has ended, and its turn with it; the agent may have done some of it: check before you \
                        send it again, in the same context";
-        stream::iter([Ok(Event::failed(Failure::new(Kind::PeerFailed, message)))]).boxed()
+        stream::iter([Ok(Event::failed(Failure::new(FailureKind::PeerFailed, message)))]).boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let inner = Arc::clone(&self.0);
         let id = cancel.get().remote.task_id.clone().unwrap_or_default();
         async move {
@@ -135,7 +135,7 @@ impl Peer for AcpBackend {
                 }
                 let _ = tokio::time::timeout(CANCEL_TIMEOUT, handle.ended.cancelled()).await;
             }
-            Ok(vec![Event::Canceled { message: None, aside: Aside::default() }])
+            Ok(vec![Event::Canceled { message: None, aside: EventAside::default() }])
         }
         .boxed()
     }
@@ -151,14 +151,17 @@ impl AcpInner {
             let verdict = Verdict::of(&call.parts);
             let waiting = self.waiting.lock().remove(id);
             let (Some(mut turn), Some(verdict)) = (waiting, verdict) else {
-                return Err(Failure::new(Kind::PeerFailed, lost));
+                return Err(Failure::new(FailureKind::PeerFailed, lost));
             };
             turn.decide(verdict.approved);
             return Ok((turn, vec![working()]));
         }
         let local = local_agent(call)?;
         let unreachable = |why: String| {
-            Failure::new(Kind::PeerUnreachable, format!("the agent {} cannot be had: {why}", local.name))
+            Failure::new(
+                FailureKind::PeerUnreachable,
+                format!("the agent {} cannot be had: {why}", local.name),
+            )
         };
         let supervisor = self.supervisor(&call.target.agent.id, local);
         let connection = supervisor.connect(&self.launcher, &call.caller).await.map_err(unreachable)?;
@@ -178,8 +181,9 @@ impl AcpInner {
         handles.retain(|_, handle| !handle.ended.is_cancelled());
         handles.insert(turn.id.clone(), handle);
         drop(handles);
-        let remote = Remote { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
-        Ok((turn, vec![Event::Accepted { remote, aside: Aside::default() }, working()]))
+        let remote =
+            RemoteIds { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
+        Ok((turn, vec![Event::Accepted { remote, aside: EventAside::default() }, working()]))
     }
 
     /// Session that a call names, if its caller has worked in it before.
@@ -198,7 +202,7 @@ impl AcpInner {
         heads.iter().any(is_own).then_some(named)
     }
 
-    fn supervisor(&self, id: &AgentId, local: &Arc<LocalAgent>) -> Arc<AgentSupervisor> {
+    fn supervisor(&self, id: &AgentId, local: &Arc<CodingAgentBacking>) -> Arc<AgentSupervisor> {
         let mut supervisors = self.supervisors.lock();
         let supervisor = supervisors
             .entry(id.clone())
@@ -245,11 +249,11 @@ impl AcpInner {
         tool: String,
         args: rialto_model::json::Json,
     ) -> Option<Event> {
-        let permission = local_agent(call).map_or(Permission::Deny, |local| local.permission);
+        let permission = local_agent(call).map_or(ToolPermission::Deny, |local| local.permission);
         match permission {
-            Permission::Allow => turn.decide(true),
-            Permission::Deny => turn.decide(false),
-            Permission::Ask => {
+            ToolPermission::Allow => turn.decide(true),
+            ToolPermission::Deny => turn.decide(false),
+            ToolPermission::Ask => {
                 let engine = self.engine.get().and_then(WeakEngine::upgrade);
                 let asked = match &engine {
                     Some(engine) => {
@@ -268,13 +272,13 @@ impl AcpInner {
     }
 }
 
-fn local_agent(call: &Call) -> Result<&Arc<LocalAgent>, Failure> {
+fn local_agent(call: &Call) -> Result<&Arc<CodingAgentBacking>, Failure> {
     match &call.target.agent.backing {
         Backing::Acp(local) => Ok(local),
-        _ => Err(Failure::new(Kind::Internal, "this is no coding agent on this machine")),
+        _ => Err(Failure::new(FailureKind::Internal, "this is no coding agent on this machine")),
     }
 }
 
 fn working() -> Event {
-    Event::Progress { working: true, message: None, aside: Aside::default() }
+    Event::Progress { working: true, message: None, aside: EventAside::default() }
 }

@@ -29,8 +29,8 @@ use futures::{SinkExt, TryStreamExt};
 use parking_lot::Mutex;
 use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
-    deployed::{Command, Files, LocalAgent, Via},
-    failure::{Failure, Kind},
+    backing::{BackingTransport, CodingAgentBacking, FileAccess, ProcessCommand},
+    failure::{Failure, FailureKind},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -101,8 +101,8 @@ pub(crate) struct ClaimedSession {
 
 impl AgentConnection {
     /// Starts a program and initializes the connection.
-    pub(crate) async fn start(launcher: &Launcher, local: &LocalAgent) -> Result<Arc<Self>, String> {
-        let Via::Command(command) = &local.via else {
+    pub(crate) async fn start(launcher: &Launcher, local: &CodingAgentBacking) -> Result<Arc<Self>, String> {
+        let BackingTransport::Command(command) = &local.via else {
             return Err("a coding agent is started by a command".to_owned());
         };
         let folder = folder(command)?;
@@ -255,7 +255,7 @@ async fn run_connection<O, I>(
     lines: Lines<O, I>,
     mut child: ChildProcess,
     listeners: Arc<SessionListeners>,
-    (folder, access): (PathBuf, Files),
+    (folder, access): (PathBuf, FileAccess),
     (ready, stop): (Ready, CancellationToken),
 ) -> Result<(), Error>
 where
@@ -318,17 +318,17 @@ where
 }
 
 /// Initialize request: who we are, and which files we serve.
-fn initialize_request(access: Files) -> InitializeRequest {
+fn initialize_request(access: FileAccess) -> InitializeRequest {
     let files = FileSystemCapabilities::new()
-        .read_text_file(access != Files::None)
-        .write_text_file(access == Files::Write);
+        .read_text_file(access != FileAccess::None)
+        .write_text_file(access == FileAccess::Write);
     InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files))
         .client_info(Implementation::new("rialto", env!("CARGO_PKG_VERSION")))
 }
 
 /// Absolute folder of a program, as sessions require it.
-fn folder(command: &Command) -> Result<PathBuf, String> {
+fn folder(command: &ProcessCommand) -> Result<PathBuf, String> {
     let requested = command.cwd.as_deref().unwrap_or(".");
     let folder = std::path::absolute(requested).and_then(|folder| folder.canonicalize());
     folder.map_err(|error| format!("the folder {requested}: {error}"))
@@ -337,10 +337,13 @@ fn folder(command: &Command) -> Result<PathBuf, String> {
 /// Failure of a turn. A broken pipe is noticed before the end of its program.
 async fn turn_failure(error: &Error, gone: &CancellationToken) -> Failure {
     if timeout(EXIT_TIMEOUT, gone.cancelled()).await.is_ok() {
-        return Failure::new(Kind::PeerUnreachable, "the agent's program ended in the middle of its work");
+        return Failure::new(
+            FailureKind::PeerUnreachable,
+            "the agent's program ended in the middle of its work",
+        );
     }
     let message = format!("the agent failed: {}", error.message);
-    Failure::new(Kind::PeerFailed, message)
+    Failure::new(FailureKind::PeerFailed, message)
 }
 
 fn to_io_error(error: LinesCodecError) -> io::Error {

@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::{Content, Part},
 };
@@ -58,7 +58,10 @@ pub(crate) fn from_parts(
     blocks.extend(said);
     blocks.extend(attached.into_iter().map(|file| file.block));
     if blocks.is_empty() {
-        return Err(Failure::new(Kind::Invalid, "the message is empty: a coding agent needs a prompt"));
+        return Err(Failure::new(
+            FailureKind::Invalid,
+            "the message is empty: a coding agent needs a prompt",
+        ));
     }
     Ok(blocks)
 }
@@ -163,7 +166,7 @@ fn text_block(text: &str) -> ContentBlock {
 }
 
 fn unsupported(number: usize, why: &str) -> Failure {
-    Failure::new(Kind::Unsupported, format!("part {number} cannot be handed to the agent: {why}"))
+    Failure::new(FailureKind::Unsupported, format!("part {number} cannot be handed to the agent: {why}"))
 }
 
 #[cfg(test)]
@@ -217,12 +220,12 @@ mod tests {
             (Part::new(Content::Unknown(Json::null())), "kind is unknown"),
         ] {
             let failure = from_parts(&[Part::text("x"), part], None, &takes).unwrap_err();
-            assert_eq!(failure.kind, Kind::Unsupported);
+            assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(
                 failure.message.starts_with("part 2 cannot") && failure.message.contains(why),
                 "{failure}"
             );
         }
-        assert_eq!(from_parts(&[], None, &takes).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(from_parts(&[], None, &takes).unwrap_err().kind, FailureKind::Invalid);
     }
 }

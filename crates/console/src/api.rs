@@ -38,7 +38,7 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{problem, session::API};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde::Serialize;
@@ -151,7 +151,7 @@ async fn handle_admin(
         Err(failure) => (Err(failure), true),
     };
     if let Some(caller) = caller.filter(|_| is_unreadable && result.is_err()) {
-        let bad_input = Failure::new(Kind::Invalid, "bad input: the request could not be read");
+        let bad_input = Failure::new(FailureKind::Invalid, "bad input: the request could not be read");
         // The response describes the error, also if the audit log is unavailable.
         let _ = console.record::<()>(&caller, &AdminOperation::new(verb, object), Err(bad_input)).await;
     }
@@ -164,7 +164,7 @@ fn json_response<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Respon
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    (status, headers, Json::of(value).get().to_owned()).into_response()
+    (status, headers, Json::encode(value).get().to_owned()).into_response()
 }
 
 fn ok_json<T: Serialize + ?Sized>(value: &T) -> Result<Response, Failure> {

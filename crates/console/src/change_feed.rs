@@ -18,7 +18,7 @@ use rialto_model::{
     failure::Failure,
     ids::{AgentId, OrgId, Scope},
     maps::FastMap,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::{Action, Policy};
 use tokio::sync::{Mutex, watch};
@@ -160,7 +160,7 @@ impl StateSnapshot {
     /// Kinds of resources that changed for a caller since the previous snapshot.
     fn visible_changes(&self, before: &Self, console: &Console, caller: &Caller) -> Vec<&'static str> {
         let may = |action| console.check_admin(caller, action).is_ok();
-        let may_discover = require_right_or_admin(caller, Right::Discover).is_ok();
+        let may_discover = require_right_or_admin(caller, TokenScope::Discover).is_ok();
         let changed = self.changed_rows(before, &caller.scope);
         let is_visible = |row: &&&Arc<Agent>| may_see(console, caller, row);
         let is_agent = |row: &&&Arc<Agent>| row.backing.is_agent();

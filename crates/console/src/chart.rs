@@ -5,7 +5,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 use rialto_model::{
     agent::{Health, Probe},
-    routing::Beta,
+    routing::BetaDistribution,
 };
 
 const CHART_WIDTH: f64 = 640.0;
@@ -93,7 +93,7 @@ pub(crate) fn health_timeline(probes: &[Probe]) -> Markup {
 }
 
 /// Density of a learned success rate between 0 and 1.
-pub(crate) fn beta_curve(beta: &Beta) -> Markup {
+pub(crate) fn beta_curve(beta: &BetaDistribution) -> Markup {
     const HEIGHT: f64 = 80.0;
     const CURVE_WIDTH: f64 = 260.0;
     let density = |x: f64| (beta.alpha - 1.0) * x.ln() + (beta.beta - 1.0) * (1.0 - x).ln();
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_curve_has_finite_coordinates_for_extreme_parameters() {
         for (alpha, beta) in [(1.0, 1.0), (40_000.0, 1.0), (1.0, 900.5), (2.0, 3.0)] {
-            let svg = beta_curve(&Beta { alpha, beta, observed: 1 }).into_string();
+            let svg = beta_curve(&BetaDistribution { alpha, beta, observed: 1 }).into_string();
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
     }

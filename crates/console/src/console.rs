@@ -9,12 +9,12 @@ use rialto_flow::run::WorkflowRunner;
 use rialto_hooks::audit_feed::AuditFeed;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind, Door},
-    failure::{Failure, Kind},
+    call::{Caller, CallerKind, EntryProtocol},
+    failure::{Failure, FailureKind},
     ids::{AgentId, Scope},
     json::Json,
-    rights::{Right, Rights},
     store::{Store, StoreError},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_policy::Action;
 use serde_json::json;
@@ -154,8 +154,8 @@ impl Console {
     }
 
     /// Protocol of the requests.
-    pub(crate) fn protocol(&self) -> Door {
-        if self.is_local() { Door::Cli } else { Door::Http }
+    pub(crate) fn protocol(&self) -> EntryProtocol {
+        if self.is_local() { EntryProtocol::Cli } else { EntryProtocol::Http }
     }
 
     /// Synchronizes with the store and checks permission for an administrative action.
@@ -169,8 +169,8 @@ impl Console {
         if self.is_local() {
             return Ok(());
         }
-        if !caller.rights.have(Right::Admin) {
-            return Err(Right::Admin.lacking());
+        if !caller.rights.have(TokenScope::Admin) {
+            return Err(TokenScope::Admin.lacking());
         }
         self.engine().policies().require_admin(caller, action)
     }
@@ -204,12 +204,16 @@ impl Console {
 }
 
 /// Fails unless the caller has this right or the right to administer.
-pub(crate) fn require_right_or_admin(caller: &Caller, right: Right) -> Result<(), Failure> {
-    if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
+pub(crate) fn require_right_or_admin(caller: &Caller, right: TokenScope) -> Result<(), Failure> {
+    if caller.rights.meet(TokenScopes::from_scopes([right, TokenScope::Admin])) {
+        Ok(())
+    } else {
+        Err(right.lacking())
+    }
 }
 
 /// Fails unless the caller has this right itself. The right to administer does not replace it.
-pub(crate) fn require_right(caller: &Caller, right: Right) -> Result<(), Failure> {
+pub(crate) fn require_right(caller: &Caller, right: TokenScope) -> Result<(), Failure> {
     if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
 }
 
@@ -218,5 +222,5 @@ pub(crate) fn require_right(caller: &Caller, right: Right) -> Result<(), Failure
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
     let message = "the store did not answer; see the server's log, and try again";
-    Failure::new(Kind::StoreUnavailable, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
+    Failure::new(FailureKind::StoreUnavailable, message).with_data(Json::encode(&json!({ "retryAfter": 1 })))
 }

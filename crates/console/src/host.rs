@@ -180,7 +180,7 @@ pub trait PolicyHost: Send + Sync {
 #[async_trait]
 pub trait WebhookHost: Send + Sync {
     /// Creates and keeps the key that a webhook's events are signed with. Returns its source and the key.
-    fn create_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure>;
+    fn create_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure>;
 
     /// Removes the key of a webhook, if it was created here.
     fn remove_webhook_key(&self, id: &str) -> Result<(), Failure>;

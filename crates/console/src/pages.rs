@@ -160,7 +160,7 @@ fn route(method: MethodFilter, path: &'static str, handler: Handler) -> MethodRo
 
 /// Redirects a path with a trailing slash; any other path is not found.
 async fn missing(State(console): State<Console>, request: Request) -> Response {
-    use rialto_model::failure::Kind;
+    use rialto_model::failure::FailureKind;
     match PageRequest::read(console, Vec::new(), request).await {
         Ok(request) if request.uri.path().ends_with('/') => {
             let path = request.uri.path().trim_end_matches('/');
@@ -169,7 +169,7 @@ async fn missing(State(console): State<Console>, request: Request) -> Response {
         }
         Ok(request) => {
             let message = "there is no such page; use the menu";
-            layout::error_page(&request.frame(), &Failure::new(Kind::NotFound, message))
+            layout::error_page(&request.frame(), &Failure::new(FailureKind::NotFound, message))
         }
         Err(response) => response.into_response(),
     }

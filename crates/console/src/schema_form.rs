@@ -80,7 +80,7 @@ pub(crate) fn read_arguments(
     for field in &fields {
         let text = value(&format!("{FIELD_PREFIX}{}", field.name));
         if let Some(json) = argument(field, text)? {
-            members.push(format!("{}:{json}", Json::of(&field.name)));
+            members.push(format!("{}:{json}", Json::encode(&field.name)));
         }
     }
     let object = format!("{{{}}}", members.join(","));
@@ -98,7 +98,7 @@ fn argument(field: &FormField, text: &str) -> Result<Option<String>, String> {
     }
     let wrong = |what: &str| format!("{}: \"{}\" is not {what}", field.label, text::truncate(text, 60).0);
     match &field.kind {
-        FormFieldKind::Text => Ok(Some(Json::of(text).to_string())),
+        FormFieldKind::Text => Ok(Some(Json::encode(text).to_string())),
         FormFieldKind::YesNo => Ok(Some(if text == "true" { "true" } else { "false" }.to_owned())),
         FormFieldKind::Choice(choices) => choices
             .iter()

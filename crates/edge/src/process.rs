@@ -13,9 +13,9 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
+    backing::{ProcessCommand, SettingPiece},
     call::{Caller, HOPS_VARIABLE},
     credential::Secret,
-    deployed::{Command, Piece},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
@@ -103,7 +103,7 @@ impl Launcher {
     }
 
     /// Starts a program with pipes for stdin and stdout. `name` is its name in the log.
-    pub async fn start(&self, command: &Command, name: &str) -> Result<ChildProcess, String> {
+    pub async fn start(&self, command: &ProcessCommand, name: &str) -> Result<ChildProcess, String> {
         let Some((program, args)) = command.argv.split_first() else {
             return Err("no command is given".to_owned());
         };
@@ -114,7 +114,7 @@ impl Launcher {
             let value = secret_templates::resolve(setting, &self.resolve).await;
             let value = value.map_err(|missing| format!("the variable {name} cannot be set: {missing}"))?;
             process.env(name, value.expose());
-            if setting.pieces().iter().any(|piece| matches!(piece, Piece::From(_))) {
+            if setting.pieces().iter().any(|piece| matches!(piece, SettingPiece::From(_))) {
                 secrets.push(value);
             }
         }
@@ -258,7 +258,7 @@ fn mask_secrets(mut line: String, secrets: &[Secret]) -> String {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use rialto_model::{credential::Source, deployed::Setting};
+    use rialto_model::{backing::TransportSetting, credential::SecretSource};
     use tokio::time::sleep;
 
     use super::*;
@@ -268,10 +268,10 @@ mod tests {
         Launcher::new(env, Arc::new(|_| async { Ok(Secret::from("hunter2")) }.boxed()))
     }
 
-    fn shell(script: &str) -> Command {
+    fn shell(script: &str) -> ProcessCommand {
         let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let env = [("TOKEN".to_owned(), Setting::From(Source::Env("T".into())))].into();
-        Command { argv, env, ..Command::default() }
+        let env = [("TOKEN".to_owned(), TransportSetting::From(SecretSource::Env("T".into())))].into();
+        ProcessCommand { argv, env, ..ProcessCommand::default() }
     }
 
     async fn output(mut child: ChildProcess) -> String {
@@ -329,7 +329,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named() {
-        let command = Command { argv: vec!["/no/such/program".into()], ..Command::default() };
+        let command = ProcessCommand { argv: vec!["/no/such/program".into()], ..ProcessCommand::default() };
         let error = launcher().start(&command, "test").await.err().unwrap();
         assert!(error.starts_with("/no/such/program could not be started"), "{error}");
     }

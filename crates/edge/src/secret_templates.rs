@@ -5,20 +5,21 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_model::{
-    credential::{Secret, Source},
-    deployed::{Piece, Setting},
+    backing::{SettingPiece, TransportSetting},
+    credential::{Secret, SecretSource},
 };
 
 /// Function that reads a secret from its source. The error names what is missing and how to fix it.
-pub type SecretResolver = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
+pub type SecretResolver =
+    Arc<dyn Fn(&SecretSource) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
 
 /// Resolves a template to its text.
-pub async fn resolve(setting: &Setting, resolve: &SecretResolver) -> Result<Secret, String> {
+pub async fn resolve(setting: &TransportSetting, resolve: &SecretResolver) -> Result<Secret, String> {
     let mut text = String::new();
     for piece in setting.pieces() {
         match piece {
-            Piece::Text(piece) => text.push_str(&piece),
-            Piece::From(source) => {
+            SettingPiece::Text(piece) => text.push_str(&piece),
+            SettingPiece::From(source) => {
                 let found = resolve(&source).await.map_err(|_| format!("{source} is not there or empty"))?;
                 text.push_str(found.expose());
             }
@@ -29,7 +30,7 @@ pub async fn resolve(setting: &Setting, resolve: &SecretResolver) -> Result<Secr
 
 /// Resolves templates to headers, with values marked as sensitive.
 pub async fn resolve_headers(
-    settings: &BTreeMap<String, Setting>,
+    settings: &BTreeMap<String, TransportSetting>,
     resolve: &SecretResolver,
 ) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(settings.len());
@@ -54,15 +55,15 @@ mod tests {
     fn resolver() -> SecretResolver {
         Arc::new(|source| {
             let found = match source {
-                Source::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
+                SecretSource::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
                 _ => Err("the agent's token is missing".to_owned()),
             };
             async move { found }.boxed()
         })
     }
 
-    fn settings(name: &str, text: &str) -> BTreeMap<String, Setting> {
-        [(name.to_owned(), Setting::Text(text.to_owned()))].into()
+    fn settings(name: &str, text: &str) -> BTreeMap<String, TransportSetting> {
+        [(name.to_owned(), TransportSetting::Text(text.to_owned()))].into()
     }
 
     #[tokio::test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rialto_model::{
     approval::ApprovalFilter,
-    call::{Caller, Door, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     message::Part,
     store::Store,
     task::{Task, TaskHead},
@@ -70,16 +70,16 @@ impl AdminOverride {
         if !self.store.approvals(&waits).await.map_err(store_failure)?.is_empty() {
             let message =
                 format!("task {id} waits for approval: a caller with approve_call decides about it");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let worker = self.tasks.target(&owner, id).await?;
         let policies = self.policies.require(by, Action::Invoke, &worker)?;
         // A workflow receives a message as a whole, whichever skill started it.
         let skill = worker.skill.filter(|_| !worker.agent.backing.begins_once());
-        let target = Target { agent: worker.agent, skill };
+        let target = CallTarget { agent: worker.agent, skill };
         let request = CallRequest {
             task: Some(id.to_owned()),
-            ..CallRequest::message(owner, Door::Http, target, parts)
+            ..CallRequest::message(owner, EntryProtocol::Http, target, parts)
         };
         let running = self.calls.start(request).await?.into_handle()?;
         self.audit_override(by, &head, "answer_task", &policies).await;
@@ -91,7 +91,8 @@ impl AdminOverride {
         self.policies.sync().await?;
         self.policies.require_admin(by, Action::AdminAgents)?;
         let head = self.store.task(&by.scope, id).await.map_err(store_failure)?;
-        let head = head.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\"")))?;
+        let head =
+            head.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\"")))?;
         let owner = self.tasks.caller_of(&head);
         Ok((head, owner))
     }

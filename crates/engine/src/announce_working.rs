@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, stream::BoxStream};
-use rialto_model::event::{Aside, Event};
+use rialto_model::event::{Event, EventAside};
 use tokio::time::{Sleep, sleep};
 
 /// Time without an event after which a task is reported as working.
@@ -55,7 +55,7 @@ impl Stream for WithWorkingNotice {
             return Poll::Pending;
         }
         this.notice = NoticeState::Done;
-        Poll::Ready(Some(Event::Progress { working: true, message: None, aside: Aside::default() }))
+        Poll::Ready(Some(Event::Progress { working: true, message: None, aside: EventAside::default() }))
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn finished() -> Event {
-        Event::Finished { message: None, aside: Aside::default() }
+        Event::Finished { message: None, aside: EventAside::default() }
     }
 
     async fn events_after(wait: Duration) -> Vec<&'static str> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, CallerKind, Target},
-    failure::{Failure, Kind},
+    audit_event::AuditEvent,
+    call::{Call, CallTarget, Caller, CallerKind},
+    failure::{Failure, FailureKind},
     ids::AgentId,
-    verb::VerbEvent,
 };
 use rialto_policy::{
     Action, Authorizable, Authorization, AuthorizationRequest, Denied, Permitted, PolicyDecision,
@@ -24,19 +24,19 @@ use crate::{
 pub(crate) struct AuthorizedCall {
     pub(crate) call: Authorization<Call>,
     pub(crate) span: AuditSpan,
-    pub(crate) pre: VerbEvent,
+    pub(crate) pre: AuditEvent,
 }
 
 // === impl PolicyService ===
 
 impl PolicyService {
     /// True if a caller may see a skill in a list.
-    pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
+    pub fn may_discover(&self, caller: &Caller, target: &CallTarget) -> bool {
         self.decide(caller, Action::Discover, target).allowed
     }
 
     /// True if a caller may call a target without approval.
-    pub(crate) fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
+    pub(crate) fn may_invoke(&self, caller: &Caller, target: &CallTarget) -> bool {
         self.decide(caller, Action::Invoke, target).allowed
     }
 
@@ -53,7 +53,7 @@ impl PolicyService {
         let allowed = self
             .load()
             .require(&AuthorizationRequest::for_admin(caller, action).with_caller_agent(row.as_deref()));
-        allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+        allowed.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))
     }
 
     /// Refuses an action that policy does not permit the caller; returns the policies that permit it.
@@ -61,12 +61,12 @@ impl PolicyService {
         &self,
         by: &Caller,
         action: Action,
-        target: &Target,
+        target: &CallTarget,
     ) -> Result<Vec<String>, Failure> {
         let row = self.caller_agent(by);
         let question = AuthorizationRequest::for_target(by, action, target).with_caller_agent(row.as_deref());
         let policy = self.active();
-        policy.require(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        policy.require(&question).map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         Ok(policy.decide(&question).policies.to_vec())
     }
 
@@ -88,7 +88,7 @@ impl PolicyService {
         self.load().authorize_or_hold(call, row.as_deref())
     }
 
-    fn decide(&self, caller: &Caller, action: Action, target: &Target) -> Arc<PolicyDecision> {
+    fn decide(&self, caller: &Caller, action: Action, target: &CallTarget) -> Arc<PolicyDecision> {
         let row = self.caller_agent(caller);
         self.load().decide(
             &AuthorizationRequest::for_target(caller, action, target).with_caller_agent(row.as_deref()),
@@ -142,7 +142,7 @@ impl CallService {
             _ => {
                 let reason =
                     pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());
-                Failure::new(Kind::Denied, reason)
+                Failure::new(FailureKind::Denied, reason)
             }
         };
         self.runner.journal.close(&mut span, Some(pre), &refused).await;

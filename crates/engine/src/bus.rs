@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rialto_model::verb::{Hook, VerbEvent};
+use rialto_model::audit_event::{AuditEvent, Hook};
 
 /// Bus that calls the hooks in the order they subscribed.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Bus {
 
 /// Hook that records the events it receives, for tests.
 #[derive(Clone, Default)]
-pub struct RecordingHook(Arc<Mutex<Vec<VerbEvent>>>);
+pub struct RecordingHook(Arc<Mutex<Vec<AuditEvent>>>);
 
 // === impl Bus ===
 
@@ -27,7 +27,7 @@ impl Bus {
     }
 
     /// Passes an event to the hooks; they may deny it.
-    pub(crate) fn emit(&self, event: &mut VerbEvent) {
+    pub(crate) fn emit(&self, event: &mut AuditEvent) {
         for hook in self.hooks.load().iter() {
             hook.hear(event);
         }
@@ -44,13 +44,13 @@ impl std::fmt::Debug for Bus {
 
 impl RecordingHook {
     /// The events received so far.
-    pub fn events(&self) -> Vec<VerbEvent> {
+    pub fn events(&self) -> Vec<AuditEvent> {
         self.0.lock().clone()
     }
 }
 
 impl Hook for RecordingHook {
-    fn hear(&self, event: &mut VerbEvent) {
+    fn hear(&self, event: &mut AuditEvent) {
         self.0.lock().push(event.clone());
     }
 }

@@ -10,7 +10,7 @@ use std::{fmt, future, mem, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     presence::CallerPresence,
     task::Task,
@@ -207,7 +207,7 @@ impl CallHandle {
     /// Waits for an update of the background task, or for its end.
     async fn receive(&mut self) -> Result<CallUpdate, RunEnd> {
         let DriveMode::Background(receiver) = &mut self.drive else {
-            let failure = Failure::new(Kind::Internal, "the call has ended, and its end was returned");
+            let failure = Failure::new(FailureKind::Internal, "the call has ended, and its end was returned");
             return Ok(CallUpdate::Failed(failure));
         };
         let end = tokio::select! {
@@ -298,5 +298,5 @@ impl UpdateSender {
 }
 
 fn lost() -> Failure {
-    Failure::new(Kind::Internal, "the call ended without a result; see the server's log")
+    Failure::new(FailureKind::Internal, "the call ended without a result; see the server's log")
 }

@@ -12,9 +12,9 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Door, Target},
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
     store::StoreError,
@@ -62,7 +62,7 @@ pub(crate) enum RunUpdate {
 /// Parameters of a run: one part of a task's life, from a message to the end or to the next question.
 pub(crate) struct RunParams {
     pub(crate) caller: Caller,
-    pub(crate) target: Target,
+    pub(crate) target: CallTarget,
     /// Events of the backend. Nothing has left before they are polled.
     pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
@@ -80,7 +80,7 @@ pub(crate) struct CallRun {
     events: BoxStream<'static, Event>,
     cancel: CancellationToken,
     caller: Caller,
-    target: Target,
+    target: CallTarget,
     task: Task,
     span: AuditSpan,
     timeout: Duration,
@@ -210,7 +210,8 @@ impl CallRun {
             () = sleep_until(silent_until) => return then,
         };
         let Some(first) = first else {
-            let failure = Failure::new(Kind::PeerGarbled, "the agent hung up before the task was done");
+            let failure =
+                Failure::new(FailureKind::PeerGarbled, "the agent hung up before the task was done");
             return Wakeup::Events(vec![Event::failed(failure)]);
         };
         let mut batch = Vec::with_capacity(USUAL_BATCH_EVENTS);
@@ -279,7 +280,7 @@ impl CallRun {
     /// Ends the run; its last events are recorded.
     fn finish(self: Box<Self>) -> RunUpdate {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
-        if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
+        if failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::PeerUnreachable) {
             // Probe at once, and do not wait for the next round.
             health::start_recovery(&self.runner.registry, self.target.agent.id.clone());
         }
@@ -301,14 +302,14 @@ impl CallRun {
             let failure = self.held_result(&late).await;
             return RunUpdate::TimedOut(self, failure);
         }
-        if self.task.head.door == Door::Cli && self.task.head.remote.task_id.is_none() {
+        if self.task.head.door == EntryProtocol::Cli && self.task.head.remote.task_id.is_none() {
             let why = if self.target.agent.backing.is_agent() {
                 "the agent has not named the task, so it cannot be asked for later"
             } else {
                 "it was ended, because it runs only as long as this command"
             };
             let message = format!("{late}; {why}; --timeout-ms waits longer");
-            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+            return self.end_with(vec![Event::failed(Failure::new(FailureKind::PeerTimeout, message))]).await;
         }
         let message = format!("{late}; the task goes on, and {} its result", self.fetch_hint());
         let failure = self.report_timeout(message).await;
@@ -318,23 +319,23 @@ impl CallRun {
     /// The command or tool with which the caller fetches the result.
     fn fetch_hint(&self) -> String {
         match self.task.head.door {
-            Door::Cli => format!("`rialto tasks show {}` fetches", self.id()),
-            Door::Console => format!("the page of task {} shows", self.id()),
-            Door::McpStdio
-            | Door::McpHttp
-            | Door::A2aJsonRpc
-            | Door::A2aRest
-            | Door::A2aGrpc
-            | Door::A2aFirst
-            | Door::A2aPlain
-            | Door::Http
-            | Door::Library => format!("get_task with task id {} fetches", self.id()),
+            EntryProtocol::Cli => format!("`rialto tasks show {}` fetches", self.id()),
+            EntryProtocol::Console => format!("the page of task {} shows", self.id()),
+            EntryProtocol::McpStdio
+            | EntryProtocol::McpHttp
+            | EntryProtocol::A2aJsonRpc
+            | EntryProtocol::A2aRest
+            | EntryProtocol::A2aGrpc
+            | EntryProtocol::A2aFirst
+            | EntryProtocol::A2aPlain
+            | EntryProtocol::Http
+            | EntryProtocol::Library => format!("get_task with task id {} fetches", self.id()),
         }
     }
 
     async fn report_timeout(&mut self, message: String) -> Failure {
         self.is_timed_out = true;
-        let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
+        let failure = with_ids(Failure::new(FailureKind::PeerTimeout, message), &self.task);
         self.runner.journal.close(&mut self.span, None, &failure).await;
         failure
     }
@@ -344,7 +345,7 @@ impl CallRun {
         if self.has_ended {
             let stopping = "this server is stopping";
             if self.is_timed_out {
-                return self.end(Some(Failure::new(Kind::PeerTimeout, stopping)));
+                return self.end(Some(Failure::new(FailureKind::PeerTimeout, stopping)));
             }
             let failure = self.held_result(stopping).await;
             return RunUpdate::TimedOut(self, failure);
@@ -352,14 +353,14 @@ impl CallRun {
         if self.task.head.remote.task_id.is_none() {
             let message = "this server is stopping, and the agent has not named the task, so its result cannot be fetched \
                            later; the agent may have done it: check before you call again";
-            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+            return self.end_with(vec![Event::failed(Failure::new(FailureKind::PeerTimeout, message))]).await;
         }
         let message = format!(
             "this server is stopping; the task goes on, and {} its result when it is back",
             self.fetch_hint()
         );
         if self.is_timed_out {
-            return self.end(Some(Failure::new(Kind::PeerTimeout, message)));
+            return self.end(Some(Failure::new(FailureKind::PeerTimeout, message)));
         }
         let failure = self.report_timeout(message).await;
         RunUpdate::TimedOut(self, failure)
@@ -367,7 +368,8 @@ impl CallRun {
 
     /// Ends a run whose agent was silent for too long.
     async fn on_silence(self: Box<Self>) -> RunUpdate {
-        let failure = Failure::new(Kind::PeerTimeout, "the agent never answered, and never named the task");
+        let failure =
+            Failure::new(FailureKind::PeerTimeout, "the agent never answered, and never named the task");
         if self.task.head.remote.task_id.is_some() {
             // It can be asked again at any time, so the task stays open. Its caller's timeout has ended long ago.
             return self.end(Some(failure));
@@ -384,7 +386,7 @@ impl CallRun {
             Ok(Ok(_)) => {}
             Ok(Err(failure)) => self.warn_not_cancelled(&failure),
             Err(_) => {
-                let late = Failure::new(Kind::PeerTimeout, "the agent did not answer");
+                let late = Failure::new(FailureKind::PeerTimeout, "the agent did not answer");
                 self.warn_not_cancelled(&late);
             }
         }
@@ -436,7 +438,7 @@ pub(crate) fn state_after(state: TaskState, events: &[Event]) -> TaskState {
 
 /// The events of the agent, followed by the cancellation.
 pub(crate) fn with_local_cancel(mut events: Vec<Event>) -> Vec<Event> {
-    events.push(Event::Canceled { message: None, aside: Aside::default() });
+    events.push(Event::Canceled { message: None, aside: EventAside::default() });
     events
 }
 
@@ -453,15 +455,15 @@ fn with_ids(mut failure: Failure, task: &Task) -> Failure {
             members.insert("contextId".into(), json!(id));
         }
     }
-    failure.data = Some(Json::of(&data));
+    failure.data = Some(Json::encode(&data));
     failure
 }
 
 fn failure_in(batch: &[Event]) -> Option<Failure> {
     batch.iter().rev().find_map(|event| match event {
         Event::Failed { failure, .. } => Some(failure.clone()),
-        Event::Rejected { .. } => Some(Failure::new(Kind::PeerFailed, "the agent rejected the task")),
-        Event::Canceled { .. } => Some(Failure::new(Kind::PeerFailed, "the task was canceled")),
+        Event::Rejected { .. } => Some(Failure::new(FailureKind::PeerFailed, "the agent rejected the task")),
+        Event::Canceled { .. } => Some(Failure::new(FailureKind::PeerFailed, "the task was canceled")),
         _ => None,
     })
 }

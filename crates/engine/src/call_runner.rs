@@ -7,9 +7,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Cancel, Follow, Target},
+    call::{CallTarget, Caller, CancelRequest, FollowRequest},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::Store,
     task::Task,
 };
@@ -66,16 +66,19 @@ impl CallRunner {
     pub(crate) async fn cancel_at_agent(
         &self,
         caller: &Caller,
-        target: &Target,
+        target: &CallTarget,
         task: &Task,
     ) -> Result<Vec<Event>, Failure> {
         if task.head.remote.task_id.is_none() {
             return Ok(Vec::new());
         }
-        let cancel =
-            Cancel { caller: caller.clone(), target: target.clone(), remote: task.head.remote.clone() };
+        let cancel = CancelRequest {
+            caller: caller.clone(),
+            target: target.clone(),
+            remote: task.head.remote.clone(),
+        };
         let permitted = self.policies.check(cancel);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         self.backends.cancel(permitted).await
     }
 
@@ -84,10 +87,10 @@ impl CallRunner {
         self: &Arc<Self>,
         task: &Task,
         caller: &Caller,
-        target: &Target,
+        target: &CallTarget,
     ) -> Result<Events, String> {
         let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
-        let follow = Follow { caller, target, remote, to_the_end: true };
+        let follow = FollowRequest { caller, target, remote, to_the_end: true };
         self.policies.check(follow.clone()).map_err(|denied| denied.to_string())?;
         let until = Instant::now() + Duration::from_secs(self.config.patience_secs);
         let retry =
@@ -100,7 +103,7 @@ impl CallRunner {
 /// State of a task that is followed with retries.
 struct FollowRetry {
     runner: Arc<CallRunner>,
-    follow: Follow,
+    follow: FollowRequest,
     events: Option<BoxStream<'static, Result<Event, Failure>>>,
     pause: Duration,
     until: Instant,
@@ -115,11 +118,11 @@ impl FollowRetry {
                 Some(events) => events.next().await,
                 None => match self.runner.policies.check(self.follow.clone()) {
                     Ok(permitted) => {
-                        let permitted: Permitted<Follow> = permitted;
+                        let permitted: Permitted<FollowRequest> = permitted;
                         self.events.insert(self.runner.backends.follow(permitted)).next().await
                     }
                     Err(denied) => {
-                        return Some(Event::failed(Failure::new(Kind::Denied, denied.to_string())));
+                        return Some(Event::failed(Failure::new(FailureKind::Denied, denied.to_string())));
                     }
                 },
             };

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use futures::FutureExt;
 use rialto_model::{
     agent::Health,
-    call::{Call, Caller, Spoken, Target},
-    event::Remote,
-    failure::{Failure, Kind},
+    call::{Call, CallTarget, Caller, OriginalMessage},
+    event::RemoteIds,
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId, fresh},
-    message::MOST_PARTS,
+    message::MAX_PARTS,
     presence::CallerPresence,
     size::parts_size,
     task::Task,
@@ -79,7 +79,7 @@ impl CallStart {
             Self::Duplicate(task) => {
                 let message =
                     format!("the message was received before, and started or continued task {task}");
-                Err(Failure::new(Kind::Conflict, message))
+                Err(Failure::new(FailureKind::Conflict, message))
             }
         }
     }
@@ -162,7 +162,7 @@ impl CallService {
     }
 
     /// Resolves the canonical or legacy name of a skill to a target that the caller may see.
-    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<Target> {
+    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<CallTarget> {
         let target = self.runner.registry.directory(&caller.scope).find(name)?.target();
         self.runner.policies.may_discover(caller, &target).then_some(target)
     }
@@ -194,14 +194,14 @@ impl CallService {
         let is_ours = runner.running.contains(&task.head.id);
         if is_ours || task.head.state.is_terminal() || task.head.remote.task_id.is_none() {
             let message = format!("task {id} cannot be followed at its agent; get_task tells how it stands");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let permit = self.limits.admit(caller, runner.journal.now())?;
         let agent = self.tasks.find_agent(&task).ok_or_else(|| agent_removed(id, &task))?;
         let timeout = runner.config.call_timeout(&caller.scope.org, &agent);
         let target = target_of(agent, &task);
         let events = runner.follow_with_retry(&task, caller, &target);
-        let events = events.map_err(|denied| Failure::new(Kind::Denied, denied))?;
+        let events = events.map_err(|denied| Failure::new(FailureKind::Denied, denied))?;
         let verb = audit_verb(&stored_call(&task, caller, &target), task.head.args.clone());
         let span = runner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
@@ -218,24 +218,24 @@ impl CallService {
         let task = self.tasks.read(&request.caller, id).await?;
         if request.answers.is_some_and(|version| version != task.head.version) {
             let message = format!("task {id} has gone on meanwhile, it is {}", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if task.head.state.is_terminal() {
             let message = format!(
                 "task {id} is {} and takes no more messages; start a new one, with its context_id to stay in the conversation",
                 task.head.state
             );
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if !request.target.agent.backing.is_agent() && !task.head.state.is_waiting() {
             let message =
                 format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if task.head.remote.task_id.is_none() && Box::pin(self.approvals.find_pending(&task)).await?.is_none()
         {
             let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         Ok(Some(task))
     }
@@ -244,7 +244,7 @@ impl CallService {
     fn make_call(
         &self,
         request: CallRequest,
-        spoken: Option<Arc<Spoken>>,
+        spoken: Option<Arc<OriginalMessage>>,
         continued: Option<&Task>,
     ) -> Result<(Duration, Call), Failure> {
         let agent = &request.target.agent;
@@ -254,19 +254,19 @@ impl CallService {
                 "agent {} is unreachable: {why}; it is probed again by itself, or now with `rialto agents refresh {}`",
                 agent.slug, agent.slug
             );
-            return Err(Failure::new(Kind::PeerUnreachable, message));
+            return Err(Failure::new(FailureKind::PeerUnreachable, message));
         }
         self.breakers.check(agent, self.runner.journal.now())?;
-        if request.parts.len() > MOST_PARTS {
-            let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
-            return Err(Failure::new(Kind::Invalid, message));
+        if request.parts.len() > MAX_PARTS {
+            let message = format!("a message has at most {MAX_PARTS} parts, not {}", request.parts.len());
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         let timeout = self.timeout(&request);
         let session =
             ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match continued {
             Some(task) => task.head.remote.clone(),
-            None => Remote { task_id: None, context_id: request.context },
+            None => RemoteIds { task_id: None, context_id: request.context },
         };
         let hops = request.caller.hops;
         let call = Call {

@@ -8,14 +8,14 @@ use std::{
 
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Spoken},
+    audit_event::AuditEvent,
+    call::{Caller, OriginalMessage},
     event::Event,
     failure::Failure,
     ids::{ContextId, TaskId},
     message::ContentHash,
     store::TaskFilter,
     task::{Task, TaskHead},
-    verb::VerbEvent,
 };
 use tokio::{runtime::Handle, time::Instant};
 
@@ -39,7 +39,7 @@ pub struct ConversationMessage {
     /// True if the caller needs the task as it was stored at the start ([`CallHandle::initial_task`](crate::CallHandle::initial_task)).
     pub wants_initial_task: bool,
     /// The message as it was sent.
-    pub spoken: Arc<Spoken>,
+    pub spoken: Arc<OriginalMessage>,
     /// Hash of the message as it was sent; the engine takes it before anything is redacted.
     pub content_hash: Option<ContentHash>,
 }
@@ -152,7 +152,7 @@ impl CallService {
         &self,
         head: TaskHead,
         conversation: ConversationMessage,
-        pre: VerbEvent,
+        pre: AuditEvent,
     ) -> Result<Task, Failure> {
         let said = &conversation.spoken.message;
         let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);

@@ -24,8 +24,8 @@ use rialto_guard::{
     scoped_rules::{CalledSkill, Guardrails, ScopedGuardrail, ScopedRuleError},
 };
 use rialto_model::{
-    call::Target,
-    guardrail::Notice,
+    call::CallTarget,
+    guardrail::GuardrailNotice,
     ids::{AgentId, TaskId},
     maps::FastMap,
     name,
@@ -63,7 +63,7 @@ pub struct GuardrailSet {
     compiled: Mutex<FastMap<Vec<usize>, Option<Arc<GuardrailRuleset>>>>,
     known: RwLock<GuardrailLookup>,
     /// Warnings for callers whose calls have not left yet.
-    warnings: Mutex<FastMap<TaskId, Notice>>,
+    warnings: Mutex<FastMap<TaskId, GuardrailNotice>>,
 }
 
 /// Cache of the guardrails of each skill, for one version of the registry.
@@ -114,7 +114,7 @@ impl GuardrailSet {
     }
 
     /// The guardrails of a target, if there are any.
-    pub(crate) fn guards_of(&self, version: u64, target: &Target) -> Option<Arc<GuardrailRuleset>> {
+    pub(crate) fn guards_of(&self, version: u64, target: &CallTarget) -> Option<Arc<GuardrailRuleset>> {
         let skill = target.skill.as_ref().map_or("", |skill| skill.id.as_str());
         {
             let known = self.known.read();
@@ -159,7 +159,7 @@ impl GuardrailSet {
         })
     }
 
-    fn find(&self, target: &Target) -> Option<Arc<GuardrailRuleset>> {
+    fn find(&self, target: &CallTarget) -> Option<Arc<GuardrailRuleset>> {
         let skill = target.verb();
         let canonical = match &target.skill {
             Some(skill) => name::canonical(&target.agent.slug, skill.id.as_str()),
@@ -189,7 +189,7 @@ impl GuardrailSet {
     }
 
     /// Stores a warning for the caller of a task.
-    fn warn(&self, task: &TaskId, notice: Notice) {
+    fn warn(&self, task: &TaskId, notice: GuardrailNotice) {
         let mut warnings = self.warnings.lock();
         if warnings.len() >= MAX_PENDING_WARNINGS {
             // Calls that never left.
@@ -199,7 +199,7 @@ impl GuardrailSet {
     }
 
     /// Takes the warning for the caller of a task.
-    fn warning(&self, task: &TaskId) -> Option<Notice> {
+    fn warning(&self, task: &TaskId) -> Option<GuardrailNotice> {
         let mut warnings = self.warnings.lock();
         if warnings.is_empty() { None } else { warnings.remove(task) }
     }

@@ -11,16 +11,16 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationError, InvocationOutcome, SkillInvocation},
     call::Call,
     clock::Clock,
     cost::Cents,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
-    store::{Entry, Store, StoreError},
+    store::{Store, StoreError, TaskAppend},
     task::{Task, TaskHead, TaskState},
-    verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 
 use crate::{
@@ -46,7 +46,7 @@ pub(crate) struct TaskJournal {
 
 /// Audit span of one call: an event before it, and one after.
 pub(crate) struct AuditSpan {
-    verb: Arc<Verb>,
+    verb: Arc<SkillInvocation>,
     /// Cost of the skill, which counts once the task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
@@ -77,8 +77,13 @@ impl TaskJournal {
     }
 
     /// An event of this process.
-    fn event(&self, phase: Phase, verb: Arc<Verb>, emitted_at: rialto_model::clock::Timestamp) -> VerbEvent {
-        VerbEvent { node: self.node.get().cloned(), ..VerbEvent::new(phase, verb, emitted_at) }
+    fn event(
+        &self,
+        phase: AuditPhase,
+        verb: Arc<SkillInvocation>,
+        emitted_at: rialto_model::clock::Timestamp,
+    ) -> AuditEvent {
+        AuditEvent { node: self.node.get().cloned(), ..AuditEvent::new(phase, verb, emitted_at) }
     }
 
     /// Stores a copy of held results in a file of this folder.
@@ -113,12 +118,12 @@ impl TaskJournal {
     /// Emits the pre-verb; subscribers may deny. `verdict` is what policy already decided, and by what.
     pub(crate) fn announce(
         &self,
-        verb: Verb,
+        verb: SkillInvocation,
         cost: Option<Cents>,
         verdict: Result<&Arc<[String]>, &str>,
-    ) -> (AuditSpan, VerbEvent) {
+    ) -> (AuditSpan, AuditEvent) {
         let verb = Arc::new(verb);
-        let mut event = self.event(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
+        let mut event = self.event(AuditPhase::PreVerb, Arc::clone(&verb), self.clock.now());
         match verdict {
             Ok(policies) => event.context.policies = Arc::clone(policies),
             Err(reason) => event.context.deny(reason),
@@ -129,7 +134,7 @@ impl TaskJournal {
     }
 
     /// Continues the span of a call that another process announced: only its end is recorded.
-    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> AuditSpan {
+    pub(crate) fn take_up(&self, verb: SkillInvocation, cost: Option<Cents>) -> AuditSpan {
         let begun = tokio::time::Instant::now();
         AuditSpan { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
@@ -137,7 +142,7 @@ impl TaskJournal {
     /// Continues the span of a call that waited for approval: an event before it says why it is permitted.
     pub(crate) async fn take_up_again(
         &self,
-        verb: Verb,
+        verb: SkillInvocation,
         cost: Option<Cents>,
         policies: &[String],
     ) -> AuditSpan {
@@ -147,7 +152,7 @@ impl TaskJournal {
     }
 
     /// Stores a new task.
-    pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
+    pub(crate) async fn open(&self, head: &TaskHead, pre: AuditEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
     }
 
@@ -156,7 +161,7 @@ impl TaskJournal {
         &self,
         task: &mut Task,
         first: Event,
-        pre: VerbEvent,
+        pre: AuditEvent,
     ) -> Result<(), StoreError> {
         task.apply(&first, task.head.created_at);
         self.store.begin_task(&task.head, &[first], vec![pre]).await
@@ -213,7 +218,7 @@ impl TaskJournal {
         task: &mut Task,
         mut events: Vec<Event>,
         ending: &mut Option<(&mut AuditSpan, Option<&Failure>)>,
-    ) -> Option<Entry> {
+    ) -> Option<TaskAppend> {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
@@ -224,10 +229,10 @@ impl TaskJournal {
             self.closing(span, *failure)
         });
         let is_empty = events.is_empty() && audit.is_empty();
-        (!is_empty).then(|| Entry { head: task.head.clone(), expected, events, at, audit })
+        (!is_empty).then(|| TaskAppend { head: task.head.clone(), expected, events, at, audit })
     }
 
-    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+    async fn append(&self, entry: TaskAppend) -> Result<(), StoreError> {
         let (task, expected, at) = (entry.head.id.clone(), entry.expected, entry.at);
         let published = entry.audit.clone();
         let streamed = self.listeners.has_any().then(|| entry.events.clone());
@@ -253,7 +258,7 @@ impl TaskJournal {
 
     /// Writes records to the audit log, and publishes those that are to be. Records that the store does not take now are held: no call waits
     /// longer than a moment for that.
-    async fn audit_or_hold(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>) {
+    async fn audit_or_hold(&self, records: Vec<AuditEvent>, published: Vec<AuditEvent>) {
         let journal = self.clone();
         let attempt = tokio::spawn(async move {
             match journal.store.audit(records.clone()).await {
@@ -266,7 +271,7 @@ impl TaskJournal {
     }
 
     /// Closes a span without events of the task.
-    pub(crate) async fn close(&self, span: &mut AuditSpan, pre: Option<VerbEvent>, failure: &Failure) {
+    pub(crate) async fn close(&self, span: &mut AuditSpan, pre: Option<AuditEvent>, failure: &Failure) {
         let closing = self.closing(span, Some(failure));
         let audit: Vec<_> = pre.into_iter().chain(closing.iter().cloned()).collect();
         if !audit.is_empty() {
@@ -275,13 +280,13 @@ impl TaskJournal {
     }
 
     /// Records and publishes an audit event that belongs to no call.
-    pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
+    pub(crate) async fn note(&self, verb: SkillInvocation, phase: AuditPhase) {
         let event = self.event(phase, Arc::new(verb), self.clock.now());
         self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
     /// Records an audit event that belongs to no call, and then publishes it; fails if the store does not take it.
-    pub(crate) async fn put(&self, mut event: VerbEvent) -> Result<(), StoreError> {
+    pub(crate) async fn put(&self, mut event: AuditEvent) -> Result<(), StoreError> {
         event.node = self.node.get().cloned();
         self.store.audit(vec![event.clone()]).await?;
         self.publish(vec![event]);
@@ -312,22 +317,22 @@ impl TaskJournal {
     }
 
     /// Records of the end of a span; none the second time.
-    fn closing(&self, span: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
+    fn closing(&self, span: &mut AuditSpan, failure: Option<&Failure>) -> Vec<AuditEvent> {
         if std::mem::replace(&mut span.is_closed, true) {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = self.event(Phase::PostVerb, Arc::clone(&span.verb), emitted_at);
+        let mut post = self.event(AuditPhase::PostVerb, Arc::clone(&span.verb), emitted_at);
         let took = span.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(match failure {
-            Some(_) => Outcome::Failed,
-            None if span.is_waiting => Outcome::Waiting,
-            None => Outcome::Completed,
+            Some(_) => InvocationOutcome::Failed,
+            None if span.is_waiting => InvocationOutcome::Waiting,
+            None => InvocationOutcome::Completed,
         });
         // Policy, a subscriber or a person who was asked refused it.
-        let denied = failure.filter(|failure| failure.kind == Kind::Denied);
+        let denied = failure.filter(|failure| failure.kind == FailureKind::Denied);
         if let Some(denied) = denied {
             post.context.deny(&denied.message);
         }
@@ -335,17 +340,18 @@ impl TaskJournal {
         let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = self.event(Phase::VerbError, Arc::clone(&span.verb), emitted_at);
+            let mut error = self.event(AuditPhase::VerbError, Arc::clone(&span.verb), emitted_at);
             error.took = Some(took);
             error.context = post_context;
-            error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
+            error.error =
+                Some(InvocationError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
         }
         events
     }
 
     /// Publishes recorded events to the hooks.
-    fn publish(&self, events: Vec<VerbEvent>) {
+    fn publish(&self, events: Vec<AuditEvent>) {
         for mut event in events {
             self.bus.emit(&mut event);
         }
@@ -367,8 +373,8 @@ impl AuditSpan {
 }
 
 /// Description of a call in the audit log, with arguments that may be shown.
-pub(crate) fn audit_verb(call: &Call, args: Json) -> Verb {
-    Verb {
+pub(crate) fn audit_verb(call: &Call, args: Json) -> SkillInvocation {
+    SkillInvocation {
         verb: call.target.verb(),
         legacy_alias: call.target.legacy_alias(),
         org_id: call.caller.scope.org.shared(),

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use rialto_model::ids::Runner;
+use rialto_model::ids::ProcessId;
 use tokio::{runtime, sync::oneshot, time};
 
 use crate::process_lease::ProcessLease;
@@ -60,7 +60,7 @@ impl Drop for LeaseKeeper {
 /// Renews once. Returns false when the engine is gone.
 async fn renew(lease: &Weak<ProcessLease>, is_failing: &mut bool) -> bool {
     let Some(lease) = lease.upgrade() else { return false };
-    if lease.runner() == Runner::NOBODY || !lease.needs_heartbeat() {
+    if lease.runner() == ProcessId::NOBODY || !lease.needs_heartbeat() {
         return true;
     }
     match lease.renew().await {

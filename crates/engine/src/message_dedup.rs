@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rialto_model::{
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     failure::Failure,
     ids::TaskId,
     json::Json,
@@ -96,7 +96,7 @@ impl MessageDedup {
         if heads.is_empty() || self.may_be_stored(message_number(caller, name)).await? {
             heads.extend(self.find_by_message_id(caller, name).await?);
         }
-        let named = heads.into_iter().filter(|head| head.door == Door::A2aFirst);
+        let named = heads.into_iter().filter(|head| head.door == EntryProtocol::A2aFirst);
         match named.max_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id))) {
             Some(head) => self.journal.read(head).await.map(Some).map_err(read_failure),
             None => Ok(None),
@@ -174,7 +174,7 @@ impl MessageDedup {
                 return Ok(MessageClaimOutcome::Duplicate(other.task));
             }
             let is_abandoned = Instant::now() >= until
-                || !store.is_at_work(other.runner, self.journal.now()).await.map_err(store_failure)?;
+                || !store.is_process_alive(other.runner, self.journal.now()).await.map_err(store_failure)?;
             if is_abandoned {
                 store.release_message(&other).await.map_err(store_failure)?;
             } else {
@@ -184,7 +184,7 @@ impl MessageDedup {
     }
 
     async fn find_by_message_id(&self, caller: &Caller, message: &str) -> Result<Vec<TaskHead>, Failure> {
-        let found = self.store.tasks_of_message(&caller.scope, &caller.id, message).await;
+        let found = self.store.tasks_by_message(&caller.scope, &caller.id, message).await;
         found.map_err(store_failure)
     }
 }
@@ -358,7 +358,7 @@ mod tests {
             is_data in any::<bool>(),
         ) {
             let parts = |words: &str| if is_data {
-                vec![Part::data(Json::of(&serde_json::json!({ "message": words })))]
+                vec![Part::data(Json::encode(&serde_json::json!({ "message": words })))]
             } else {
                 text(words)
             };

@@ -15,7 +15,7 @@ use std::{
 use rialto_model::{
     clock::Timestamp,
     failure::Failure,
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
     store::Store,
 };
@@ -129,7 +129,7 @@ impl NodeService {
     /// Removes this process from the nodes.
     pub async fn leave(&self) {
         let runner = self.lease.runner();
-        if self.identity.get().is_none() || runner == Runner::NOBODY {
+        if self.identity.get().is_none() || runner == ProcessId::NOBODY {
             return;
         }
         if let Err(error) = self.store.retire_node(runner).await {
@@ -165,7 +165,7 @@ impl NodeService {
     async fn send_heartbeat(&self) -> Result<(), Failure> {
         let runner = self.lease.runner();
         let Some((identity, started_at)) = self.identity.get() else { return Ok(()) };
-        if runner == Runner::NOBODY {
+        if runner == ProcessId::NOBODY {
             return Ok(());
         }
         let node = Node {

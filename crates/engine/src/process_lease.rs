@@ -17,7 +17,7 @@ use std::{
 use rialto_model::{
     clock::{Clock, Timestamp},
     failure::Failure,
-    ids::Runner,
+    ids::ProcessId,
     store::{Store, StoreError},
     task::{Task, TaskHead},
 };
@@ -37,7 +37,7 @@ pub struct ProcessLease {
     /// Set when this process takes over tasks of others.
     takes_over: AtomicBool,
     /// Numbers whose lease other processes took for expired.
-    lost: parking_lot::Mutex<Vec<Runner>>,
+    lost: parking_lot::Mutex<Vec<ProcessId>>,
     renewals: parking_lot::Mutex<LeaseRenewals>,
     /// Held while the number is taken.
     registering: Mutex<()>,
@@ -100,9 +100,9 @@ impl ProcessLease {
         }
     }
 
-    /// Number of this process; [`Runner::NOBODY`] before it is registered.
-    pub(crate) fn runner(&self) -> Runner {
-        Runner::from(self.runner.load(Ordering::Relaxed))
+    /// Number of this process; [`ProcessId::NOBODY`] before it is registered.
+    pub(crate) fn runner(&self) -> ProcessId {
+        ProcessId::from(self.runner.load(Ordering::Relaxed))
     }
 
     /// Time for which a lease is valid after a renewal.
@@ -120,15 +120,15 @@ impl ProcessLease {
     }
 
     /// True if other processes may have taken over what this one worked on under that number.
-    fn is_lost(&self, runner: Runner) -> bool {
-        runner != Runner::NOBODY && self.lost.lock().contains(&runner)
+    fn is_lost(&self, runner: ProcessId) -> bool {
+        runner != ProcessId::NOBODY && self.lost.lock().contains(&runner)
     }
 
     fn record_renewal(&self, is_renewed: bool) {
         self.renewals.lock().record(is_renewed, Instant::now(), self.store.lease());
     }
 
-    fn set_runner(&self, runner: Runner) {
+    fn set_runner(&self, runner: ProcessId) {
         self.runner.store(runner.get(), Ordering::Relaxed);
     }
 
@@ -144,7 +144,7 @@ impl ProcessLease {
 
     /// Registers this process as one that works on tasks and takes messages. To be called before the first message.
     pub async fn register(&self) -> Result<(), Failure> {
-        let runner = Runner::fresh();
+        let runner = ProcessId::fresh();
         self.write(runner).await.map_err(store_failure)?;
         // Other processes must learn that they are not alone before this one takes any message.
         self.store.touch().await.map_err(store_failure)?;
@@ -160,14 +160,14 @@ impl ProcessLease {
     }
 
     /// Number of this process, which is registered if that is wanted and not done yet.
-    pub(crate) async fn ensure_registered(self: &Arc<Self>) -> Result<Runner, Failure> {
-        if self.runner() != Runner::NOBODY || !self.registers_when_needed.load(Ordering::Relaxed) {
+    pub(crate) async fn ensure_registered(self: &Arc<Self>) -> Result<ProcessId, Failure> {
+        if self.runner() != ProcessId::NOBODY || !self.registers_when_needed.load(Ordering::Relaxed) {
             return Ok(self.runner());
         }
         let _registering = self.registering.lock().await;
-        if self.runner() == Runner::NOBODY {
-            let runner = Runner::fresh();
-            if !self.store.attend(runner).await.map_err(store_failure)? {
+        if self.runner() == ProcessId::NOBODY {
+            let runner = ProcessId::fresh();
+            if !self.store.lock_process(runner).await.map_err(store_failure)? {
                 self.write(runner).await.map_err(store_failure)?;
                 self.needs_heartbeat.store(true, Ordering::Relaxed);
                 self.start_keeper();
@@ -178,14 +178,14 @@ impl ProcessLease {
     }
 
     /// Ends the lease: open tasks of this process can be taken over at once.
-    pub async fn retire(&self) {
+    pub async fn release_lease(&self) {
         let runner = self.runner();
-        if runner == Runner::NOBODY {
+        if runner == ProcessId::NOBODY {
             return;
         }
         self.registers_when_needed.store(false, Ordering::Relaxed);
-        self.set_runner(Runner::NOBODY);
-        if let Err(error) = self.store.retire(runner).await {
+        self.set_runner(ProcessId::NOBODY);
+        if let Err(error) = self.store.release_lease(runner).await {
             tracing::warn!("the lease of this process could not be ended: {error}");
         }
     }
@@ -193,18 +193,18 @@ impl ProcessLease {
     /// True if a live process works on a task, or one will soon take it over.
     pub async fn has_live_owner(&self, task: &TaskHead) -> Result<bool, Failure> {
         let takes_over = self.takes_over.load(Ordering::Relaxed);
-        Ok(task.runner != Runner::NOBODY && (takes_over || self.is_alive(task.runner).await?))
+        Ok(task.runner != ProcessId::NOBODY && (takes_over || self.is_alive(task.runner).await?))
     }
 
     /// True if the process of that number is alive.
-    pub(crate) async fn is_alive(&self, runner: Runner) -> Result<bool, Failure> {
-        self.store.is_at_work(runner, self.clock.now()).await.map_err(store_failure)
+    pub(crate) async fn is_alive(&self, runner: ProcessId) -> Result<bool, Failure> {
+        self.store.is_process_alive(runner, self.clock.now()).await.map_err(store_failure)
     }
 
     /// Makes a task that continues here this process's.
     pub(crate) async fn claim(self: &Arc<Self>, task: &mut Task) -> Result<(), Failure> {
         let runner = self.ensure_registered().await?;
-        if runner == Runner::NOBODY || task.head.runner == runner {
+        if runner == ProcessId::NOBODY || task.head.runner == runner {
             return Ok(());
         }
         self.assign_runner(task).await
@@ -217,7 +217,7 @@ impl ProcessLease {
     pub(crate) async fn adopt_orphan(self: &Arc<Self>, task: &mut Task) -> Result<bool, Failure> {
         let owner = task.head.runner;
         let runner = self.ensure_registered().await?;
-        let is_foreign = runner != Runner::NOBODY && owner != Runner::NOBODY && owner != runner;
+        let is_foreign = runner != ProcessId::NOBODY && owner != ProcessId::NOBODY && owner != runner;
         if !is_foreign || !task.head.state.is_waiting() || self.is_alive(owner).await? {
             return Ok(false);
         }
@@ -228,14 +228,14 @@ impl ProcessLease {
     /// Makes a task this process's, whichever process it belongs to.
     pub(crate) async fn assign_runner(self: &Arc<Self>, task: &mut Task) -> Result<(), Failure> {
         let runner = self.ensure_registered().await?;
-        self.store.claim(&task.head.id, runner).await.map_err(store_failure)?;
+        self.store.assign_task(&task.head.id, runner).await.map_err(store_failure)?;
         task.head.runner = runner;
         Ok(())
     }
 
     /// Writes the lease of this process.
-    async fn write(&self, runner: Runner) -> Result<(), StoreError> {
-        self.store.beat(runner, self.expiry()).await
+    async fn write(&self, runner: ProcessId) -> Result<(), StoreError> {
+        self.store.acquire_lease(runner, self.expiry()).await
     }
 
     fn expiry(&self) -> Timestamp {
@@ -256,12 +256,12 @@ impl ProcessLease {
     }
 
     /// Takes another number in place of one that other processes took for gone. They have its tasks now.
-    async fn replace_lost(&self, lost: Runner) -> Result<(), StoreError> {
+    async fn replace_lost(&self, lost: ProcessId) -> Result<(), StoreError> {
         if self.runner() != lost {
             return Ok(());
         }
         self.lost.lock().push(lost);
-        let runner = Runner::fresh();
+        let runner = ProcessId::fresh();
         self.write(runner).await?;
         self.set_runner(runner);
         tracing::warn!(
@@ -273,7 +273,11 @@ impl ProcessLease {
     /// Decides whether tasks may be taken over because a lease has expired: not right after an outage of the store, in which no process could renew.
     pub(crate) fn can_judge_leases(&self) -> bool {
         let renewals = *self.renewals.lock();
-        renewals.can_judge_expired_leases(Instant::now(), self.store.lease(), self.store.sees_deaths())
+        renewals.can_judge_expired_leases(
+            Instant::now(),
+            self.store.lease(),
+            self.store.detects_process_exit(),
+        )
     }
 
     /// Renews the lease for as long as the engine exists.

@@ -6,7 +6,7 @@ use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::{Scope, TaskId},
-    push::Push,
+    push::PushSubscription,
     store::Store,
 };
 
@@ -27,12 +27,12 @@ impl PushConfigService {
     }
 
     /// Adds or replaces a config.
-    pub async fn put(&self, push: &Push) -> Result<(), Failure> {
+    pub async fn put(&self, push: &PushSubscription) -> Result<(), Failure> {
         self.store.put_push(push).await.map_err(store_failure)
     }
 
     /// Lists the configs of a caller's task.
-    pub async fn list(&self, caller: &Caller, task: &TaskId) -> Result<Vec<Push>, Failure> {
+    pub async fn list(&self, caller: &Caller, task: &TaskId) -> Result<Vec<PushSubscription>, Failure> {
         self.tasks.read(caller, task.as_str()).await?;
         let mut pushes = self.store.pushes(task).await.map_err(store_failure)?;
         let tokens = pushes.iter().filter_map(|push| push.created_with.clone()).collect();
@@ -52,7 +52,7 @@ impl PushConfigService {
         let store = &self.store;
         let tokens = store.push_tokens().await.map_err(store_failure)?;
         for token in self.tokens.find_ended(tokens).await? {
-            let removed = store.remove_pushes_of(&token).await.map_err(store_failure)?;
+            let removed = store.remove_pushes_with_token(&token).await.map_err(store_failure)?;
             // Of several processes, the one that removed them says so.
             if removed > 0 {
                 tracing::info!(
@@ -65,7 +65,7 @@ impl PushConfigService {
     }
 
     /// Lists the configs of a scope whose delivery was stopped after too many failures, the newest first.
-    pub async fn list_dead(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, Failure> {
+    pub async fn list_dead(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, Failure> {
         self.store.dead_pushes(scope, limit).await.map_err(store_failure)
     }
 }

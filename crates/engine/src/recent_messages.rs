@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, hash::BuildHasher, sync::Arc};
 
 use parking_lot::Mutex;
-use rialto_model::{call::Caller, ids::TaskId, maps::FastMap, store::number_of_message};
+use rialto_model::{call::Caller, ids::TaskId, maps::FastMap, store::hash_message};
 use tokio::sync::OwnedMutexGuard;
 
 /// Maximum number of messages; older ones are looked up in the store.
@@ -83,7 +83,7 @@ impl RecentMessageTable {
 pub(crate) fn message_number(caller: &Caller, message: &str) -> u64 {
     let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
     let [org, project, id] = owner.map(str::as_bytes);
-    number_of_message(org, project, id, message.as_bytes())
+    hash_message(org, project, id, message.as_bytes())
 }
 
 #[cfg(test)]

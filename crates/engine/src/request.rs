@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     ids::TaskId,
     json::Json,
     message::Part,
@@ -18,9 +18,9 @@ pub struct CallRequest {
     /// The caller.
     pub caller: Caller,
     /// The protocol that the request came in by.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// The agent and skill that are called.
-    pub target: Target,
+    pub target: CallTarget,
     /// Parts of the message.
     pub parts: Vec<Part>,
     /// Id of a new task, if the client has got one before.
@@ -45,12 +45,12 @@ pub struct CallRequest {
 
 impl CallRequest {
     /// Request of a skill with arguments.
-    pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
+    pub fn skill(caller: Caller, door: EntryProtocol, target: CallTarget, args: Json) -> Self {
         Self::message(caller, door, target, vec![Part::data(args)])
     }
 
     /// Request with a message in parts.
-    pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
+    pub const fn message(caller: Caller, door: EntryProtocol, target: CallTarget, parts: Vec<Part>) -> Self {
         Self {
             caller,
             door,

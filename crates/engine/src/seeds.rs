@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rialto_model::{
     credential::Secret,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::Store,
 };
 
@@ -27,7 +27,8 @@ impl SharedSeeds {
         let fresh: [u8; 32] = rand::random();
         let text: String = fresh.iter().map(|byte| format!("{byte:02x}")).collect();
         let stored = self.store.seed(name, &Secret::from(text)).await.map_err(store_failure)?;
-        let invalid = || Failure::new(Kind::Internal, format!("the seed \"{name}\" in the store is not one"));
+        let invalid =
+            || Failure::new(FailureKind::Internal, format!("the seed \"{name}\" in the store is not one"));
         parse_hex(stored.expose()).ok_or_else(invalid)
     }
 }

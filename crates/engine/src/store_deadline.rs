@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 /// Operations that read or change a large part of the store. No call waits for them.
 const WITHOUT_DEADLINE: [&str; 6] =
-    ["verify_audit", "verify_audit_in_sight", "sweep", "audit_trail", "costs", "audit_after"];
+    ["verify_audit", "verify_audit_with_progress", "sweep", "audit_records", "costs", "audit_after"];
 
 /// A deadline for each operation of a store.
 #[derive(Clone)]

@@ -7,11 +7,11 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rialto_model::{
-    call::{Call, Caller, Spoken, Target},
+    call::{Call, CallTarget, Caller, OriginalMessage},
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    ids::Runner,
+    failure::{Failure, FailureKind},
+    ids::ProcessId,
     message::Part,
     presence::CallerPresence,
     store::StoreError,
@@ -83,11 +83,11 @@ impl TakeoverService {
                 Ok(runner) => runner,
                 Err(failure) => {
                     tracing::error!("the lease of this process could not be written: {failure}");
-                    Runner::NOBODY
+                    ProcessId::NOBODY
                 }
             };
-            let may_judge = self.runner.store.sees_deaths() || lease.can_judge_leases();
-            if runner != Runner::NOBODY && !self.nodes.is_draining() && may_judge {
+            let may_judge = self.runner.store.detects_process_exit() || lease.can_judge_leases();
+            if runner != ProcessId::NOBODY && !self.nodes.is_draining() && may_judge {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing
@@ -103,14 +103,14 @@ impl TakeoverService {
         }
     }
 
-    async fn take_over(self: &Arc<Self>, runner: Runner) -> Result<(), StoreError> {
+    async fn take_over(self: &Arc<Self>, runner: ProcessId) -> Result<(), StoreError> {
         // Results that a gone process held are recorded before its tasks are read.
         self.runner.journal.recover_held().await?;
         loop {
             // At that time no lease has expired: only processes whose death is seen are gone.
             let can_judge = self.runner.lease.can_judge_leases();
             let now = if can_judge { self.runner.journal.now() } else { Timestamp::UNIX_EPOCH };
-            let left = self.runner.store.take_over(runner, now, MAX_BATCH_TASKS).await?;
+            let left = self.runner.store.take_over_tasks(runner, now, MAX_BATCH_TASKS).await?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -119,7 +119,7 @@ impl TakeoverService {
                 let id = head.id.clone();
                 match self.resume(head.clone()).await {
                     Ok(()) => {}
-                    Err(failure) if failure.kind == Kind::StoreUnavailable => self.resume_later(head),
+                    Err(failure) if failure.kind == FailureKind::StoreUnavailable => self.resume_later(head),
                     Err(failure) => {
                         tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
                     }
@@ -135,7 +135,7 @@ impl TakeoverService {
             let mut pause = FIRST_RETRY_PAUSE;
             while let Some(service) = service.upgrade() {
                 match service.resume(head.clone()).await {
-                    Err(failure) if failure.kind == Kind::StoreUnavailable => {}
+                    Err(failure) if failure.kind == FailureKind::StoreUnavailable => {}
                     Err(failure) => {
                         let id = &head.id;
                         tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
@@ -204,7 +204,7 @@ impl TakeoverService {
         task.head.remote.task_id.is_some() && until.is_ok_and(|until| self.runner.journal.now() < until)
     }
 
-    fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+    fn run_again(&self, task: &Task, caller: &Caller, target: &CallTarget) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
         if !is_repeatable && !target.agent.backing.begins_once() {
             let why = "the process stopped while this ran, and nothing says that it can safely be run twice; the agent may have done it: check \
@@ -229,7 +229,7 @@ impl TakeoverService {
     async fn end(&self, mut task: Task, why: &str) -> Result<(), Failure> {
         let id = task.head.id.clone();
         tracing::warn!(task.id = %id, "task {id} ends, because the process that worked on it is gone: {why}");
-        let failure = Failure::new(Kind::PeerFailed, why);
+        let failure = Failure::new(FailureKind::PeerFailed, why);
         let runner = &self.runner;
         if let Some(agent) = self.tasks.find_agent(&task) {
             let target = target_of(agent, &task);
@@ -248,7 +248,7 @@ impl TakeoverService {
 }
 
 /// The call of a stored task.
-pub(crate) fn stored_call(task: &Task, caller: &Caller, target: &Target) -> Call {
+pub(crate) fn stored_call(task: &Task, caller: &Caller, target: &CallTarget) -> Call {
     let said = task.history.first().map(|message| message.parts.clone());
     Call {
         task: task.head.id.clone(),
@@ -259,7 +259,7 @@ pub(crate) fn stored_call(task: &Task, caller: &Caller, target: &Target) -> Call
         continues: task.head.remote.clone(),
         session: Arc::clone(&task.head.session),
         trace: None,
-        spoken: task.history.first().map(|message| Arc::new(Spoken::new(message.clone(), None))),
+        spoken: task.history.first().map(|message| Arc::new(OriginalMessage::new(message.clone(), None))),
         presence: CallerPresence::default(),
     }
 }

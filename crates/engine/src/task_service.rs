@@ -5,14 +5,14 @@ use std::sync::Arc;
 use futures::StreamExt;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind, Follow, Target},
-    deployed::skill,
+    backing::skill,
+    call::{CallTarget, Caller, CallerKind, FollowRequest},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{AgentId, SkillId},
-    rights::Rights,
-    store::{Store, StoreError, TalkFilter, Talks, TaskFilter},
+    store::{ConversationFilter, ConversationTasks, Store, StoreError, TaskFilter},
     task::{Task, TaskHead},
+    token_scopes::TokenScopes,
 };
 
 use crate::{
@@ -64,9 +64,9 @@ impl TaskService {
         let Some(agent) = self.find_agent(&task) else { return Ok(task) };
         let target = target_of(agent, &task);
         let remote = task.head.remote.clone();
-        let follow = Follow { caller: caller.clone(), target, remote, to_the_end: false };
+        let follow = FollowRequest { caller: caller.clone(), target, remote, to_the_end: false };
         let permitted = self.policies.check(follow);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         let mut heard = self.runner.backends.follow(permitted);
         let mut events = Vec::new();
         let mut budget = TaskBudget::fresh(&self.runner.config);
@@ -86,7 +86,7 @@ impl TaskService {
     }
 
     /// The agent and skill that a caller's task was given to.
-    pub async fn target(&self, caller: &Caller, id: &str) -> Result<Target, Failure> {
+    pub async fn target(&self, caller: &Caller, id: &str) -> Result<CallTarget, Failure> {
         let task = self.read(caller, id).await?;
         let agent = self.find_agent(&task).ok_or_else(|| agent_removed(id, &task))?;
         Ok(target_of(agent, &task))
@@ -114,7 +114,7 @@ impl TaskService {
         let task = self.read(caller, id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {id} is already {} and cannot be canceled", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let agent = self.find_agent(&task).ok_or_else(|| agent_removed(id, &task))?;
         let events = self.runner.cancel_at_agent(caller, &target_of(agent, &task), &task).await?;
@@ -134,7 +134,7 @@ impl TaskService {
         match head {
             Some(head) if head.caller == caller.id => self.journal.read(head).await.map_err(read_failure),
             // The task of another caller does not exist for this one.
-            _ => Err(Failure::new(Kind::NotFound, format!("there is no task \"{id}\""))),
+            _ => Err(Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\""))),
         }
     }
 
@@ -193,8 +193,12 @@ impl TaskService {
     }
 
     /// Lists a caller's tasks that belong to conversations, the last changed first.
-    pub async fn list_conversations(&self, caller: &Caller, filter: &TalkFilter) -> Result<Talks, Failure> {
-        self.store.talks(&caller.scope, filter).await.map_err(store_failure)
+    pub async fn list_conversations(
+        &self,
+        caller: &Caller,
+        filter: &ConversationFilter,
+    ) -> Result<ConversationTasks, Failure> {
+        self.store.conversation_tasks(&caller.scope, filter).await.map_err(store_failure)
     }
 
     /// The caller of a stored task. An agent's own id says that the caller is one.
@@ -205,7 +209,7 @@ impl TaskService {
             scope: head.scope.clone(),
             kind,
             id: head.caller.clone(),
-            rights: Rights::ALL,
+            rights: TokenScopes::ALL,
             token: None,
             proof: None,
             hops: 0,
@@ -215,7 +219,7 @@ impl TaskService {
 
 /// Failure of a cancellation that the agent has received and the store could not record.
 fn unrecorded_cancel(id: &str, failure: Failure) -> Failure {
-    if failure.kind != Kind::StoreUnavailable {
+    if failure.kind != FailureKind::StoreUnavailable {
         return failure;
     }
     let message = format!(
@@ -227,14 +231,14 @@ fn unrecorded_cancel(id: &str, failure: Failure) -> Failure {
 
 pub(crate) fn agent_removed(id: &str, task: &Task) -> Failure {
     let message = format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url);
-    Failure::new(Kind::NotFound, message)
+    Failure::new(FailureKind::NotFound, message)
 }
 
-pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
+pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> CallTarget {
     let id = task.head.skill.as_ref().map(SkillId::as_str);
     let known = id.and_then(|id| agent.card.skill(id)).cloned();
     // A workflow is run by its name also where it is no skill for others.
     let own = || id.filter(|_| agent.backing.begins_once()).map(|id| Arc::new(skill(id, id, "")));
     let skill = known.or_else(own);
-    Target { agent, skill }
+    CallTarget { agent, skill }
 }

@@ -3,15 +3,15 @@
 //! When the store does not say if it has the task, the call is not made, and the task is ended should it appear.
 
 use rialto_model::{
+    audit_event::AuditEvent,
     call::Call,
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{ContentHash, Message, Role},
     store::StoreError,
     task::{Task, TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ pub(crate) struct TaskStart {
     pub(crate) conversation: Option<Box<ConversationMessage>>,
     /// Version of the task that the call is meant for.
     pub(crate) answers: Option<u64>,
-    pub(crate) pre: VerbEvent,
+    pub(crate) pre: AuditEvent,
 }
 
 // === impl CallService ===
@@ -81,7 +81,7 @@ impl CallService {
             runner: self.runner.lease.ensure_registered().await?,
             state: TaskState::Submitted,
             version: 0,
-            remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
+            remote: RemoteIds { task_id: None, context_id: call.continues.context_id.clone() },
             created_at: now,
             updated_at: now,
         })
@@ -92,7 +92,7 @@ impl CallService {
         &self,
         head: TaskHead,
         conversation: Option<Box<ConversationMessage>>,
-        pre: VerbEvent,
+        pre: AuditEvent,
     ) -> Result<Task, Failure> {
         if let Some(conversation) = conversation {
             return self.open_in_conversation(head, *conversation, pre).await;
@@ -110,7 +110,7 @@ impl CallService {
         span: &mut AuditSpan,
     ) -> Result<Task, Failure> {
         begun.inspect_err(|failure| {
-            if let Some(unsent) = unsent.filter(|_| failure.kind == Kind::StoreUnavailable) {
+            if let Some(unsent) = unsent.filter(|_| failure.kind == FailureKind::StoreUnavailable) {
                 self.runner.journal.end_unsent(head, unsent, span, failure);
             }
         })
@@ -121,7 +121,7 @@ impl CallService {
         &self,
         mut task: Task,
         (said, content_hash): (Message, Option<ContentHash>),
-        pre: VerbEvent,
+        pre: AuditEvent,
         answers: Option<u64>,
     ) -> Result<Task, Failure> {
         let message = redact_message(said, None);

@@ -56,7 +56,7 @@ impl Condition {
 
     /// Condition with a constant answer.
     pub fn constant(answer: bool) -> Self {
-        let answer = Json::of(&answer);
+        let answer = Json::encode(&answer);
         Self { text: answer.get().to_owned(), test: ConditionTest::Is(ConditionOperand::Fixed(answer)) }
     }
 
@@ -115,7 +115,9 @@ impl ConditionOperand {
         match self {
             Self::Found(expression) => expression.resolve(lookup).unwrap_or_else(|_| Json::null()),
             Self::Fixed(value) => value.clone(),
-            Self::List(items) => Json::of(&items.iter().map(|item| item.value(lookup)).collect::<Vec<_>>()),
+            Self::List(items) => {
+                Json::encode(&items.iter().map(|item| item.value(lookup)).collect::<Vec<_>>())
+            }
         }
     }
 

@@ -166,7 +166,9 @@ fn input_mapping(tree: &SourceTree, diagnostics: &mut Diagnostics) -> Option<Jso
 fn input_source(text: &SourceText, tree: &SourceTree, diagnostics: &mut Diagnostics) -> Option<JsonTemplate> {
     if let Some(literal) = text.text.strip_prefix(LITERAL) {
         // A number, a list and so on is what it is; anything else is a text.
-        return Some(JsonTemplate::fixed(Json::parse(literal.trim()).unwrap_or_else(|_| Json::of(literal))));
+        return Some(JsonTemplate::fixed(
+            Json::parse(literal.trim()).unwrap_or_else(|_| Json::encode(literal)),
+        ));
     }
     if text.text.contains("{{") {
         return diagnostics.template(tree);

@@ -149,8 +149,8 @@ impl TemplateNode {
             pieces.push(TextPiece::Fixed(cursor.rest().to_owned()));
         }
         Ok(match pieces.as_mut_slice() {
-            [] => Self::Fixed(Json::of("")),
-            [TextPiece::Fixed(text)] => Self::Fixed(Json::of(text)),
+            [] => Self::Fixed(Json::encode("")),
+            [TextPiece::Fixed(text)] => Self::Fixed(Json::encode(text)),
             [TextPiece::Found(expression)] => Self::Whole(expression.clone()),
             _ => Self::Text(pieces),
         })
@@ -158,7 +158,7 @@ impl TemplateNode {
 
     fn list(items: Vec<Self>) -> Self {
         match fixed_values(items.iter()) {
-            Some(values) => Self::Fixed(Json::of(&values)),
+            Some(values) => Self::Fixed(Json::encode(&values)),
             None => Self::List(items),
         }
     }
@@ -168,7 +168,7 @@ impl TemplateNode {
             Some(values) => {
                 let names = members.iter().map(|(name, _)| name.clone());
                 let object: rialto_model::json::Extra = names.zip(values).collect();
-                Self::Fixed(Json::of(&object))
+                Self::Fixed(Json::encode(&object))
             }
             None => Self::Object(members),
         }

@@ -12,10 +12,10 @@ use futures::{
 use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{announce_working::with_working_notice, peer::Peer, schema::Schemas};
 use rialto_model::{
-    call::{Call, Cancel, Follow},
-    deployed::{Backing, Function, Via},
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    backing::{Backing, BackingTransport, FunctionBacking},
+    call::{Call, CancelRequest, FollowRequest},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     message::{Artifact, Content, Part},
 };
 use rialto_policy::Permitted;
@@ -69,11 +69,11 @@ impl Peer for FunctionBackend {
         with_working_notice(events.flatten_stream().boxed())
     }
 
-    fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, _: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         stream::once(future::ready(Err(not_resumable()))).boxed()
     }
 
-    fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, _: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         future::ready(Err(not_resumable())).boxed()
     }
 }
@@ -83,7 +83,10 @@ impl Peer for FunctionBackend {
 impl FunctionInner {
     async fn run(&self, call: &Call) -> Result<Part, Failure> {
         let (Backing::Function(function), Some(_)) = (&call.target.agent.backing, &call.target.skill) else {
-            return Err(Failure::new(Kind::Invalid, "a function is called by its name, with arguments"));
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                "a function is called by its name, with arguments",
+            ));
         };
         let limit = Duration::from_millis(function.timeout_ms);
         let part = match timeout(limit, self.execute(function, call)).await {
@@ -91,17 +94,19 @@ impl FunctionInner {
             Err(_) => {
                 let message =
                     format!("{} took longer than {} ms and was ended", function.name, function.timeout_ms);
-                return Err(Failure::new(Kind::PeerTimeout, message));
+                return Err(Failure::new(FailureKind::PeerTimeout, message));
             }
         };
         self.check_result(function, call, &part)?;
         Ok(part)
     }
 
-    async fn execute(&self, function: &Function, call: &Call) -> Result<Part, Failure> {
+    async fn execute(&self, function: &FunctionBacking, call: &Call) -> Result<Part, Failure> {
         match &function.via {
-            Via::Http(endpoint) => http_function::call(&self.deps, endpoint, function, call).await,
-            Via::Command(command) => {
+            BackingTransport::Http(endpoint) => {
+                http_function::call(&self.deps, endpoint, function, call).await
+            }
+            BackingTransport::Command(command) => {
                 // The semaphore is never closed.
                 let _permit = self.programs.acquire().await;
                 command_function::call(&self.deps.launcher, command, function, call).await
@@ -109,11 +114,11 @@ impl FunctionInner {
         }
     }
 
-    fn check_result(&self, function: &Function, call: &Call, part: &Part) -> Result<(), Failure> {
+    fn check_result(&self, function: &FunctionBacking, call: &Call, part: &Part) -> Result<(), Failure> {
         let Some(schema) = &function.output_schema else { return Ok(()) };
         let wrong = |why: &str| {
             let message = format!("the result of {} does not fit its output_schema: {why}", function.name);
-            Failure::new(Kind::PeerGarbled, message)
+            Failure::new(FailureKind::PeerGarbled, message)
         };
         let Content::Data(data) = &part.content else { return Err(wrong("it is not JSON")) };
         self.results.check_value(&call.target, schema, &data.value()).map_err(|why| wrong(&why))
@@ -124,11 +129,11 @@ fn result_events(call: &Call, part: Part) -> Vec<Event> {
     let name = Some(format!("{}-result", call.target.skill_id()));
     let artifact = Artifact { name, ..Artifact::new("result", vec![part]) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
 fn not_resumable() -> Failure {
-    Failure::new(Kind::Conflict, "a function cannot be asked about what it did earlier; call it again")
+    Failure::new(FailureKind::Conflict, "a function cannot be asked about what it did earlier; call it again")
 }

@@ -13,9 +13,9 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::problem;
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
-    rights::Right,
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
+    token_scopes::TokenScope,
 };
 
 use crate::{openapi::OpenApiDocuments, request_body, response};
@@ -42,7 +42,7 @@ pub fn router(engine: Engine, max_body_bytes: usize, needs_token: bool) -> Route
 }
 
 async fn openapi(State(endpoint): State<CallEndpoint>, request: Request) -> Response {
-    let caller = match authorized_caller(&request, Right::Discover) {
+    let caller = match authorized_caller(&request, TokenScope::Discover) {
         Ok(caller) => caller,
         Err(failure) => return problem::respond(&failure),
     };
@@ -69,39 +69,39 @@ async fn call(State(endpoint): State<CallEndpoint>, Path(name): Path<String>, re
 
 impl CallEndpoint {
     async fn execute(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
-        let caller = authorized_caller(&request, Right::Call)?;
+        let caller = authorized_caller(&request, TokenScope::Call)?;
         let headers = request.headers().clone();
         let trace = rialto_edge::trace::from_headers(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
-            Failure::new(Kind::Invalid, message)
+            Failure::new(FailureKind::Invalid, message)
         })?;
         let synced = self.engine.policies().sync().await?;
         let target = self.engine.calls().resolve(&caller, name).ok_or_else(|| {
             let message = format!(
                 "there is no skill \"{name}\" here; GET {CALL_PATH}/openapi.json shows those there are"
             );
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         })?;
         let parts = Box::pin(request_body::read_parts(&headers, body, &target)).await?;
         let request = rialto_engine::CallRequest {
             trace,
             synced: Some(synced),
-            ..rialto_engine::CallRequest::message(caller, Door::Http, target, parts)
+            ..rialto_engine::CallRequest::message(caller, EntryProtocol::Http, target, parts)
         };
         self.engine.calls().start(request).await?.into_handle()?.finish().await
     }
 }
 
 /// Caller of a request, if it has this right.
-fn authorized_caller(request: &Request, right: Right) -> Result<Caller, Failure> {
+fn authorized_caller(request: &Request, right: TokenScope) -> Result<Caller, Failure> {
     let caller = request.extensions().get::<Caller>().cloned();
-    let caller =
-        caller.ok_or_else(|| Failure::new(Kind::Unauthenticated, "this request does not say who calls"))?;
+    let caller = caller
+        .ok_or_else(|| Failure::new(FailureKind::Unauthenticated, "this request does not say who calls"))?;
     if caller.rights.have(right) {
         return Ok(caller);
     }
     let message = format!("this token lacks the scope `{}`", right.as_str());
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }

@@ -2,9 +2,9 @@
 
 use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
+    backing::{FunctionBacking, ProcessCommand},
     call::Call,
-    deployed::{Command, Function},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -19,11 +19,11 @@ const MAX_STDERR_LINES: usize = 5;
 /// Runs a command. It is killed when this future is dropped.
 pub(crate) async fn call(
     launcher: &Launcher,
-    command: &Command,
-    function: &Function,
+    command: &ProcessCommand,
+    function: &FunctionBacking,
     call: &Call,
 ) -> Result<Part, Failure> {
-    let failed = |message: String| Failure::new(Kind::PeerUnreachable, message);
+    let failed = |message: String| Failure::new(FailureKind::PeerUnreachable, message);
     let mut child = launcher.for_caller(&call.caller).start(command, &function.name).await.map_err(failed)?;
     let (stdin, stdout) = (child.stdin(), child.stdout());
     let args = call.args();
@@ -52,17 +52,17 @@ pub(crate) async fn call(
     if output.len() > MAX_RESULT_BYTES {
         let message =
             format!("the result of {} is larger than the limit of {MAX_RESULT_BYTES} bytes", function.name);
-        return Err(Failure::new(Kind::PeerGarbled, message));
+        return Err(Failure::new(FailureKind::PeerGarbled, message));
     }
     wait_for_success(&mut child, function).await?;
     Ok(part_from_bytes(&output, None))
 }
 
 /// Waits for the end of the program, which must be a success.
-async fn wait_for_success(child: &mut ChildProcess, function: &Function) -> Result<(), Failure> {
+async fn wait_for_success(child: &mut ChildProcess, function: &FunctionBacking) -> Result<(), Failure> {
     let status = child.wait().await;
     let status =
-        status.map_err(|error| Failure::new(Kind::Internal, format!("{}: {error}", function.name)))?;
+        status.map_err(|error| Failure::new(FailureKind::Internal, format!("{}: {error}", function.name)))?;
     if status.success() {
         return Ok(());
     }
@@ -70,5 +70,5 @@ async fn wait_for_success(child: &mut ChildProcess, function: &Function) -> Resu
     let detail = if last.is_empty() { String::new() } else { format!(": {last}") };
     let message = format!("{} failed ({status}){detail}", function.name);
     let data = json!({ "exitCode": status.code(), "stderr": last });
-    Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::encode(&data)))
 }

@@ -10,9 +10,9 @@ use rialto_edge::{
     secret_templates,
 };
 use rialto_model::{
+    backing::{BackingEndpoint, FunctionBacking},
     call::{Call, HOPS_HEADER},
-    deployed::{Endpoint, Function},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -36,11 +36,11 @@ const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 /// Sends the arguments and reads the result.
 pub(crate) async fn call(
     deps: &FunctionDeps,
-    endpoint: &Endpoint,
-    function: &Function,
+    endpoint: &BackingEndpoint,
+    function: &FunctionBacking,
     call: &Call,
 ) -> Result<Part, Failure> {
-    let unreachable = |message| Failure::new(Kind::PeerUnreachable, message);
+    let unreachable = |message| Failure::new(FailureKind::PeerUnreachable, message);
     let uri: Uri = endpoint
         .url
         .parse()
@@ -81,15 +81,17 @@ pub(crate) async fn call(
     let detail = if excerpt_text.is_empty() { String::new() } else { format!(": {excerpt_text}") };
     let message = format!("{} answered with HTTP status {}{detail}", function.name, status.as_u16());
     let data = json!({ "httpStatus": status.as_u16(), "body": excerpt_text });
-    Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::encode(&data)))
 }
 
-fn failure_from_fetch(function: &Function, error: &FetchError) -> Failure {
+fn failure_from_fetch(function: &FunctionBacking, error: &FetchError) -> Failure {
     let kind = match error {
-        FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => Kind::PeerUnreachable,
-        FetchError::Local(_) => Kind::Internal,
-        FetchError::Timeout(_) => Kind::PeerTimeout,
-        FetchError::TooLarge(_) => Kind::PeerGarbled,
+        FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => {
+            FailureKind::PeerUnreachable
+        }
+        FetchError::Local(_) => FailureKind::Internal,
+        FetchError::Timeout(_) => FailureKind::PeerTimeout,
+        FetchError::TooLarge(_) => FailureKind::PeerGarbled,
     };
     Failure::new(kind, format!("{} could not be called: {error}", function.name))
 }

@@ -6,9 +6,9 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rialto_model::{
+    a2a_json::{MessageJson, PartJson},
     json::Json,
     message::{Content, Part},
-    shape::{AsMessage, AsPart},
     task::Task,
 };
 use serde_json::json;
@@ -39,15 +39,15 @@ fn render_result(task: &Task, request_headers: &HeaderMap) -> Response {
         [] => json_response(StatusCode::OK, "null".to_owned()),
         [Part { content: Content::Data(data), .. }] => json_response(StatusCode::OK, data.get().to_owned()),
         [Part { content: Content::Text(text), .. }] if wants_json(request_headers) => {
-            json_response(StatusCode::OK, Json::of(text).get().to_owned())
+            json_response(StatusCode::OK, Json::encode(text).get().to_owned())
         }
         [Part { content: Content::Text(text), .. }] => {
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");
             ([(header::CONTENT_TYPE, kind)], text.clone()).into_response()
         }
         parts => {
-            let shown: Vec<AsPart<'_>> = parts.iter().map(|part| AsPart(part)).collect();
-            json_response(StatusCode::OK, Json::of(&shown).get().to_owned())
+            let shown: Vec<PartJson<'_>> = parts.iter().map(|part| PartJson(part)).collect();
+            json_response(StatusCode::OK, Json::encode(&shown).get().to_owned())
         }
     }
 }
@@ -58,7 +58,7 @@ fn render_question(task: &Task) -> Response {
         "taskId": task.head.id,
         "contextId": task.head.remote.context_id,
         "state": task.head.state,
-        "message": task.message.as_ref().map(AsMessage),
+        "message": task.message.as_ref().map(MessageJson),
     });
     json_response(StatusCode::ACCEPTED, body.to_string())
 }

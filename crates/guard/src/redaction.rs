@@ -43,7 +43,7 @@ impl GuardrailRuleset {
             }
             let beside = cuts(PartField::Extra);
             if !beside.is_empty() {
-                let mut extra = Json::of(&part.extra);
+                let mut extra = Json::encode(&part.extra);
                 replace_in_json(&mut extra, &beside);
                 part.extra = extra.read::<Extra>().unwrap_or_default();
             }

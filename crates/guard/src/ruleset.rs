@@ -139,7 +139,7 @@ impl GuardrailRuleset {
                 scan.json(metadata, n, PartField::Metadata);
             }
             if !part.extra.is_empty() {
-                scan.json(&Json::of(&part.extra), n, PartField::Extra);
+                scan.json(&Json::encode(&part.extra), n, PartField::Extra);
             }
         }
         scan

@@ -13,10 +13,10 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::SkillInvocation,
     ids::OrgId,
     json::Json,
-    store::{Audited, Store, StoreError},
-    verb::Verb,
+    store::{Store, StoreError, StoredAuditEvent},
 };
 use serde_json::json;
 use tokio::sync::{
@@ -44,28 +44,28 @@ pub struct AuditFeed(Arc<FeedInner>);
 pub struct FeedSubscription {
     feed: AuditFeed,
     org: OrgId,
-    queue: broadcast::Receiver<Arc<Audited>>,
+    queue: broadcast::Receiver<Arc<StoredAuditEvent>>,
     /// Last record that the subscriber has received.
     seen: Option<u64>,
     /// True while older records are being read.
     is_behind: bool,
     /// Records up to this one are not read again.
     skip_before: u64,
-    read: VecDeque<Arc<Audited>>,
+    read: VecDeque<Arc<StoredAuditEvent>>,
 }
 
 /// Item of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
     /// New record.
-    Record(Arc<Audited>),
+    Record(Arc<StoredAuditEvent>),
     /// Number of records, of any org, that this subscription has missed.
     Missed(u64),
 }
 
 struct FeedInner {
     store: Arc<dyn Store>,
-    queue: broadcast::Sender<Arc<Audited>>,
+    queue: broadcast::Sender<Arc<StoredAuditEvent>>,
     /// True while a task reads the trail.
     is_reading: Mutex<bool>,
     missed: AtomicU64,
@@ -99,7 +99,7 @@ impl AuditFeed {
     ) -> Result<FeedSubscription, StoreError> {
         let mut is_reading = self.0.is_reading.lock().await;
         let queue = self.0.queue.subscribe();
-        let end = self.0.store.audit_end().await?;
+        let end = self.0.store.last_audit_number().await?;
         if !*is_reading {
             *is_reading = true;
             tokio::spawn(self.clone().read_trail(end));
@@ -207,11 +207,11 @@ impl FeedSubscription {
 }
 
 /// Record without arguments that are too large.
-fn without_large_args(mut record: Audited) -> Arc<Audited> {
+fn without_large_args(mut record: StoredAuditEvent) -> Arc<StoredAuditEvent> {
     let size = record.event.verb.args.get().len();
     if size > MAX_ARGS_BYTES {
-        let args = Json::of(&json!({ "omittedBytes": size }));
-        record.event.verb = Arc::new(Verb { args, ..Verb::clone(&record.event.verb) });
+        let args = Json::encode(&json!({ "omittedBytes": size }));
+        record.event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&record.event.verb) });
     }
     Arc::new(record)
 }

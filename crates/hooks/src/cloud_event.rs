@@ -1,7 +1,7 @@
 //! CloudEvents 1.0 in structured JSON mode.
 
 use jiff::Timestamp;
-use rialto_model::{store::Audited, verb::Phase};
+use rialto_model::{audit_event::AuditPhase, store::StoredAuditEvent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,20 +28,20 @@ pub struct CloudEvent<'a, T> {
 
 // === impl CloudEvent ===
 
-impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
+impl<'a> CloudEvent<'a, &'a rialto_model::audit_event::AuditEvent> {
     /// Event of an audit record.
-    pub fn from_record(record: &'a Audited, source: &'a str) -> Self {
+    pub fn from_record(record: &'a StoredAuditEvent, source: &'a str) -> Self {
         Self {
             specversion: "1.0",
             id: event_id(record),
             source,
             r#type: match record.event.phase {
-                Phase::PreVerb => "dev.rialto.verb.pre",
-                Phase::PostVerb => "dev.rialto.verb.post",
-                Phase::VerbError => "dev.rialto.verb.error",
-                Phase::Breaker => "dev.rialto.agent.breaker",
-                Phase::Guardrail => "dev.rialto.guardrail",
-                Phase::Admin => "dev.rialto.admin",
+                AuditPhase::PreVerb => "dev.rialto.verb.pre",
+                AuditPhase::PostVerb => "dev.rialto.verb.post",
+                AuditPhase::VerbError => "dev.rialto.verb.error",
+                AuditPhase::Breaker => "dev.rialto.agent.breaker",
+                AuditPhase::Guardrail => "dev.rialto.guardrail",
+                AuditPhase::Admin => "dev.rialto.admin",
             },
             subject: Some(&record.event.verb.verb),
             time: record.event.emitted_at,
@@ -70,7 +70,7 @@ impl<'a> CloudEvent<'a, Value> {
 }
 
 /// Id of a record: its number, and the beginning of its seal in case the trail was started anew.
-pub fn event_id(record: &Audited) -> String {
+pub fn event_id(record: &StoredAuditEvent) -> String {
     format!("{}-{}", record.record, record.seal.get(..SEAL_PREFIX_LENGTH).unwrap_or(&record.seal))
 }
 
@@ -83,8 +83,12 @@ mod tests {
     #[test]
     fn an_event_on_the_wire() {
         let seal = "0123456789abcdef".repeat(4);
-        let record =
-            Audited { record: 42, follows: 41, seal, event: announced(Phase::PreVerb, "default", "task_1") };
+        let record = StoredAuditEvent {
+            record: 42,
+            follows: 41,
+            seal,
+            event: announced(AuditPhase::PreVerb, "default", "task_1"),
+        };
         let event = CloudEvent::from_record(&record, "https://bridge.example");
         insta::assert_snapshot!(serde_json::to_string_pretty(&event).unwrap());
     }

@@ -4,7 +4,7 @@
 //! fixed amount for what stands around them.
 
 use crate::{
-    event::{Aside, Event},
+    event::{Event, EventAside},
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part, Role},
     task::Task,
@@ -93,7 +93,7 @@ fn part_size(part: &Part) -> usize {
     ENVELOPE_BYTES + content + names + json_size(part.metadata.as_ref()) + extra_size(&part.extra)
 }
 
-fn aside_size(aside: &Aside) -> usize {
+fn aside_size(aside: &EventAside) -> usize {
     aside.timestamp.as_ref().map_or(0, String::len)
         + json_size(aside.metadata.as_ref())
         + extra_size(&aside.extra)
@@ -114,19 +114,19 @@ mod tests {
     #[test]
     fn the_size_of_an_event_is_near_that_of_its_json_wherever_the_bytes_are() {
         let long = "x".repeat(50_000);
-        let json = Json::of(&serde_json::json!({ "k": long }));
+        let json = Json::encode(&serde_json::json!({ "k": long }));
         let mut message = Message::new("m", Role::Agent, vec![Part::text(&long), Part::data(json.clone())]);
         message.metadata = Some(json.clone());
         message.extra.push("more", json.clone());
         let mut artifact = Artifact::new("a", vec![Part::new(Content::Raw(long.clone()))]);
         artifact.description = Some(long.clone());
-        let aside = Aside { metadata: Some(json), ..Aside::default() };
+        let aside = EventAside { metadata: Some(json), ..EventAside::default() };
         let events = [
             Event::Artifact { artifact, append: false, last: true, aside: aside.clone() },
             Event::Progress { working: true, message: Some(message.clone()), aside: aside.clone() },
             Event::Replied { message: message.clone() },
             Event::Failed {
-                failure: crate::failure::Failure::new(crate::failure::Kind::PeerFailed, long),
+                failure: crate::failure::Failure::new(crate::failure::FailureKind::PeerFailed, long),
                 message: Some(message),
                 aside,
             },

@@ -2,7 +2,7 @@
 
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, CallerKind, Cancel, Follow, Target},
+    call::{Call, CallTarget, Caller, CallerKind, CancelRequest, FollowRequest},
     card::Skill,
 };
 
@@ -128,13 +128,13 @@ impl Authorizable for Call {
     }
 }
 
-impl Authorizable for Cancel {
+impl Authorizable for CancelRequest {
     fn policy_request(&self) -> AuthorizationRequest<'_> {
         AuthorizationRequest::for_target(&self.caller, Action::Cancel, &self.target)
     }
 }
 
-impl Authorizable for Follow {
+impl Authorizable for FollowRequest {
     fn policy_request(&self) -> AuthorizationRequest<'_> {
         AuthorizationRequest::for_target(&self.caller, Action::Discover, &self.target)
     }
@@ -144,7 +144,7 @@ impl Authorizable for Follow {
 
 impl<'a> AuthorizationRequest<'a> {
     /// Request about a resolved target.
-    pub fn for_target(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
+    pub fn for_target(caller: &'a Caller, action: Action, target: &'a CallTarget) -> Self {
         let resource = match &target.skill {
             Some(skill) => Resource::Skill(&target.agent, skill),
             None => Resource::Agent(&target.agent),

@@ -70,7 +70,7 @@ impl ApiClient {
         if let Some(program) = self.local_app() {
             program.finish_traces().await;
             program.tools.close().await;
-            program.engine.lease().retire().await;
+            program.engine.lease().release_lease().await;
         }
     }
 

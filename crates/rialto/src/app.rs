@@ -33,6 +33,7 @@ use rialto_engine::{
 };
 use rialto_flow::run::{self as flow, WorkflowRunner};
 use rialto_model::{
+    audit_event::Hook,
     call::Caller,
     card::Card,
     clock::SystemClock,
@@ -41,7 +42,6 @@ use rialto_model::{
     ids::Scope,
     store::{Store, StoreError},
     trace::Sampling,
-    verb::Hook,
 };
 use rialto_policy::{PolicyError, PolicySource};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -326,7 +326,7 @@ impl App {
         self.closing.spawn(async move {
             engine.takeover().run(stop).await;
             engine.nodes().leave().await;
-            engine.lease().retire().await;
+            engine.lease().release_lease().await;
         });
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.usage().run(stop).await });
@@ -373,7 +373,7 @@ impl App {
         self.closing.close();
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.closing.wait()).await;
         // An unavailable store must not block the shutdown: open tasks are taken over once the lease expires.
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.engine.lease().retire()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.engine.lease().release_lease()).await;
     }
 }
 

@@ -29,9 +29,9 @@ use rialto_model::{
     card::Card,
     clock::{Clock, SystemClock},
     credential::{self, Secret},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, Scope, fresh},
-    store::Sealed,
+    store::SealedSecret,
     webhook::Webhook,
 };
 use rialto_policy::{PolicySource, PolicyTemplate};
@@ -83,7 +83,8 @@ impl ProgramConsoleHost {
 
     /// Folder for keys.
     fn folder(&self) -> Result<&Path, Failure> {
-        let none = || Failure::new(Kind::Conflict, "webhooks need a data folder; name one with --data");
+        let none =
+            || Failure::new(FailureKind::Conflict, "webhooks need a data folder; name one with --data");
         self.data.as_deref().ok_or_else(none)
     }
 
@@ -98,7 +99,7 @@ impl PolicyHost for ProgramConsoleHost {
     async fn policy_sources(&self) -> Result<Vec<PolicySource>, Failure> {
         let sources =
             self.policies.sources().await.map_err(PolicySaveError::from).map_err(policy_save_failure)?;
-        sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+        sources.map_err(|error| Failure::new(FailureKind::Internal, error.to_string()))
     }
 
     async fn save_policy(
@@ -197,7 +198,8 @@ impl ConsoleHost for ProgramConsoleHost {
     }
 
     fn new_token(&self) -> Result<String, Failure> {
-        tokens::fresh_token().map_err(|_| Failure::new(Kind::Internal, "the system gives no random numbers"))
+        tokens::fresh_token()
+            .map_err(|_| Failure::new(FailureKind::Internal, "the system gives no random numbers"))
     }
 
     fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
@@ -219,28 +221,30 @@ impl ConsoleHost for ProgramConsoleHost {
 
 #[async_trait]
 impl WebhookHost for ProgramConsoleHost {
-    fn create_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
+    fn create_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure> {
         let kept = webhooks::make_key(self.folder()?, id);
-        kept.map_err(|error| Failure::new(Kind::Internal, format!("the key could not be stored: {error}")))
+        kept.map_err(|error| {
+            Failure::new(FailureKind::Internal, format!("the key could not be stored: {error}"))
+        })
     }
 
     fn remove_webhook_key(&self, id: &str) -> Result<(), Failure> {
         webhooks::forget_key(self.folder()?, id).map_err(|error| {
-            Failure::new(Kind::Internal, format!("the key of {id} could not be removed: {error}"))
+            Failure::new(FailureKind::Internal, format!("the key of {id} could not be removed: {error}"))
         })
     }
 
     async fn check_webhook_key(&self, variable: &str) -> Result<(), Failure> {
-        let source = credential::Source::Env(variable.to_owned());
+        let source = credential::SecretSource::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
-        let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
+        let wrong = |error| Failure::new(FailureKind::Invalid, format!("{variable}: {error}"));
         rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn send_test_event(&self, webhook: &Webhook) -> Result<(), Failure> {
         let now = SystemClock.now();
         let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
-        let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
+        let failed = |message: String| Err(Failure::new(FailureKind::PeerFailed, message));
         match self.delivery.deliver(webhook, &event, now).await {
             DeliveryOutcome::Accepted => Ok(()),
             DeliveryOutcome::Gone => failed("it answered 410 Gone: it wants no events any more".to_owned()),
@@ -254,7 +258,8 @@ impl WebhookHost for ProgramConsoleHost {
 #[async_trait]
 impl SecretHost for ProgramConsoleHost {
     async fn list_secrets(&self) -> Result<Vec<SecretRow>, Failure> {
-        let row = |sealed: Sealed| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
+        let row =
+            |sealed: SealedSecret| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
         let sealed = self.vault.list().await.map_err(secrets_failure)?;
         Ok(sealed.into_iter().map(row).collect())
     }
@@ -306,7 +311,7 @@ pub(crate) async fn open_sessions(engine: &Engine) -> Result<Arc<BrowserSessions
         }),
         open: Box::new(move |text| {
             let (name, key, set_at) = (SESSIONS_KEY.to_owned(), opener.id().to_owned(), SystemClock.now());
-            opener.open(&Sealed { name, key, text: text.to_vec(), set_at }).ok()
+            opener.open(&SealedSecret { name, key, text: text.to_vec(), set_at }).ok()
         }),
     };
     let made = BrowserSessions::new(sealing, seed(FORMS_KEY).await?, Arc::new(SystemClock));
@@ -335,10 +340,12 @@ fn saved_policy(kept: SavedPolicyText) -> ChangedPolicy {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn secrets_failure(trouble: SecretsError) -> Failure {
     let kind = match &trouble {
-        SecretsError::Missing(_) => Kind::NotFound,
-        SecretsError::Usage(_) => Kind::Invalid,
-        SecretsError::Key { .. } | SecretsError::OtherKey(..) | SecretsError::Broken(_) => Kind::Conflict,
-        SecretsError::Store(_) => Kind::Internal,
+        SecretsError::Missing(_) => FailureKind::NotFound,
+        SecretsError::Usage(_) => FailureKind::Invalid,
+        SecretsError::Key { .. } | SecretsError::OtherKey(..) | SecretsError::Broken(_) => {
+            FailureKind::Conflict
+        }
+        SecretsError::Store(_) => FailureKind::Internal,
     };
     Failure::new(kind, trouble.to_string())
 }
@@ -349,10 +356,10 @@ fn policy_save_failure(error: PolicySaveError) -> Failure {
         PolicySaveError::Invalid(_)
         | PolicySaveError::Name(_)
         | PolicySaveError::Both(_)
-        | PolicySaveError::Shared { .. } => Kind::Invalid,
-        PolicySaveError::NotFound(_) | PolicySaveError::NoVersion { .. } => Kind::NotFound,
-        PolicySaveError::NoFolder => Kind::Conflict,
-        PolicySaveError::Store(_) | PolicySaveError::File { .. } => Kind::Internal,
+        | PolicySaveError::Shared { .. } => FailureKind::Invalid,
+        PolicySaveError::NotFound(_) | PolicySaveError::NoVersion { .. } => FailureKind::NotFound,
+        PolicySaveError::NoFolder => FailureKind::Conflict,
+        PolicySaveError::Store(_) | PolicySaveError::File { .. } => FailureKind::Internal,
     };
     Failure::new(kind, error.to_string())
 }

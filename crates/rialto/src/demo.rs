@@ -8,7 +8,7 @@ mod client;
 use console::style;
 use rialto_edge::{auth::Authentication, listener::HttpListener};
 use rialto_engine::registry::Registration;
-use rialto_model::{agent::Trust, ids::Scope};
+use rialto_model::{agent::AgentTrust, ids::Scope};
 use serde_json::{Value, json};
 
 use self::{agents::SampleAgent, client::DemoMcpClient};
@@ -75,7 +75,7 @@ async fn register(program: &App, samples: &[SampleAgent]) -> Result<(), CommandE
     let mut rows = Vec::new();
     for sample in samples {
         let slug = rialto_model::name::agent_slug(sample.name);
-        let trust = if slug == UNTRUSTED_AGENT { Trust::External } else { Trust::Trusted };
+        let trust = if slug == UNTRUSTED_AGENT { AgentTrust::External } else { AgentTrust::Trusted };
         let registration =
             Registration { trust: Some(trust), allow_private: true, ..Registration::new(&sample.url) };
         let agent = program.engine.registry().register(registration).await?.agent;
@@ -105,7 +105,7 @@ async fn run_steps(program: &App, client: &DemoMcpClient) -> Result<(), CommandE
     print_heading("The fix that the denial names: rialto agents trust stranger trusted");
     let registry = program.engine.registry();
     let stranger = registry.find(&Scope::default(), UNTRUSTED_AGENT)?;
-    registry.set_trust(&stranger, Trust::Trusted).await?;
+    registry.set_trust(&stranger, AgentTrust::Trusted).await?;
     let again = DemoStep {
         title: "The same call, once the agent is trusted",
         tool: "stranger.gossip",

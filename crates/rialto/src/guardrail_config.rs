@@ -14,13 +14,13 @@ use rialto_guard::{
     classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},
     config::GuardrailCheck,
 };
-use rialto_model::credential::Source;
+use rialto_model::credential::SecretSource;
 use toml::Value;
 
 /// Parameters of a request to a model server.
 struct ClassifierRequest {
     uri: Uri,
-    token: Option<Source>,
+    token: Option<SecretSource>,
     timeout: Duration,
     reach: Reach,
     body: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) fn classifier_client(fetch: Arc<dyn Fetch>, secrets: SecretResolver) 
 fn classifier_request(classifier: &ClassifierOptions, text: &str) -> Result<ClassifierRequest, String> {
     Ok(ClassifierRequest {
         uri: classifier.url.parse().map_err(|_| "its address is none".to_owned())?,
-        token: classifier.token.as_deref().and_then(Source::parse),
+        token: classifier.token.as_deref().and_then(SecretSource::parse),
         timeout: Duration::from_millis(classifier.timeout_ms),
         reach: if classifier.allow_private { Reach::Private } else { Reach::Public },
         body: serde_json::to_vec(&classifier.request(text)).map_err(|error| error.to_string())?,

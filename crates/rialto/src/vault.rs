@@ -16,7 +16,7 @@ use rialto_engine::approvals::{SealedCallError, SealedCallStore};
 use rialto_model::{
     clock::{Clock, SystemClock},
     credential::Secret,
-    store::{Sealed, Store, StoreError},
+    store::{SealedSecret, Store, StoreError},
 };
 use rialto_store::vault::{Key, VaultError};
 
@@ -92,7 +92,7 @@ impl Vault {
     }
 
     /// All encrypted secrets. Sealed calls that wait for approval are excluded.
-    pub(crate) async fn list(&self) -> Result<Vec<Sealed>, SecretsError> {
+    pub(crate) async fn list(&self) -> Result<Vec<SealedSecret>, SecretsError> {
         let mut secrets = self.store.secrets().await?;
         secrets.retain(|secret| !secret.name.contains(':'));
         Ok(secrets)
@@ -172,12 +172,12 @@ impl Vault {
         Err(SecretsError::Usage(why))
     }
 
-    fn open(&self, sealed: &Sealed) -> Result<Secret, SecretsError> {
+    fn open(&self, sealed: &SealedSecret) -> Result<Secret, SecretsError> {
         self.key_for(sealed)?.open(sealed).map_err(|_| SecretsError::Broken(sealed.name.clone()))
     }
 
     /// The key that opens this: the one in use, or the one that is about to be.
-    fn key_for(&self, sealed: &Sealed) -> Result<Key, SecretsError> {
+    fn key_for(&self, sealed: &SealedSecret) -> Result<Key, SecretsError> {
         let current = self.home.read();
         if let Ok(Some(key)) = &current
             && key.id() != sealed.key

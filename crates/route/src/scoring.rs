@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_distr::Distribution;
 use rialto_model::{
     agent::Health,
-    routing::{Beta, Posterior},
+    routing::{BetaDistribution, SuccessRate},
 };
 
 /// Settings of the score.
@@ -34,7 +34,7 @@ pub struct ScoringCandidate {
     /// Price of a task in cents, if it is known.
     pub cents: Option<f64>,
     /// Learned success rate for this type of work.
-    pub posterior: Posterior,
+    pub posterior: SuccessRate,
     /// Reason why it cannot be chosen, whatever its score.
     pub excluded: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct ScoredCandidate {
     /// Factor of its price.
     pub cost_factor: f64,
     /// Distribution of the sample.
-    pub posterior: Beta,
+    pub posterior: BetaDistribution,
     /// Sample and score, or the reason why there is none.
     pub outcome: Result<ThompsonSample, String>,
 }
@@ -111,7 +111,7 @@ pub const fn health_factor(health: Health) -> Option<f64> {
 }
 
 /// Sample of a learned success rate.
-pub fn sample_posterior(posterior: Beta, random: &mut impl Rng) -> f64 {
+pub fn sample_posterior(posterior: BetaDistribution, random: &mut impl Rng) -> f64 {
     // Both are at least one, so there is such a distribution.
     rand_distr::Beta::new(posterior.alpha, posterior.beta).map_or(0.5, |beta| beta.sample(random))
 }

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rialto_model::{agent::Agent, call::Target, card::Skill, media, routing::Work};
+use rialto_model::{agent::Agent, call::CallTarget, card::Skill, media, routing::WorkDescription};
 
 use crate::{
     media_types::MediaTypeIndex,
@@ -83,8 +83,8 @@ struct WorkRequirements<'a> {
 
 impl SkillMatch {
     /// Target of a call to it.
-    pub fn target(&self) -> Target {
-        Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
+    pub fn target(&self) -> CallTarget {
+        CallTarget { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
     }
 }
 
@@ -135,7 +135,7 @@ impl SkillIndex {
     }
 
     /// Agents that match some work, best first, at most this number.
-    pub fn find_matches(&self, work: &Work, limit: usize) -> SkillMatches {
+    pub fn find_matches(&self, work: &WorkDescription, limit: usize) -> SkillMatches {
         let requirements = self.requirements(work);
         let mut scored: Vec<(bool, f64, u32)> = self
             .candidates(&requirements)
@@ -159,7 +159,7 @@ impl SkillIndex {
         SkillMatches { best, more }
     }
 
-    fn requirements<'a>(&self, work: &'a Work) -> WorkRequirements<'a> {
+    fn requirements<'a>(&self, work: &'a WorkDescription) -> WorkRequirements<'a> {
         let required = work.required_skills.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
         let description = work.description.trim();
         let overlaps =
@@ -314,9 +314,13 @@ fn describe_missing_types(
     if requirements.kinds.is_empty() {
         return None;
     }
-    let taken = media::taken(agent, Some(skill));
-    let missing: Vec<&str> =
-        requirements.kinds.iter().filter(|kind| !media::suits(kind, &taken)).map(String::as_str).collect();
+    let taken = media::accepted_types(agent, Some(skill));
+    let missing: Vec<&str> = requirements
+        .kinds
+        .iter()
+        .filter(|kind| !media::is_accepted(kind, &taken))
+        .map(String::as_str)
+        .collect();
     let (id, missing, taken) = (&skill.id, missing.join(" and "), taken.join(", "));
     (!missing.is_empty()).then(|| format!("its skill {id} takes {taken}, not {missing}"))
 }

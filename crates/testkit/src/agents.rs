@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
+    backing,
     card::{Card, Skill},
     clock::Timestamp,
-    deployed,
     json::Json,
     name,
 };
 
 /// A skill without a schema.
 pub fn skill(id: &str) -> Skill {
-    deployed::skill(id, id, &format!("Does {id}"))
+    backing::skill(id, id, &format!("Does {id}"))
 }
 
 /// A skill with a schema.
@@ -29,7 +29,7 @@ pub fn tagged_skill(id: &str, tags: &[&str]) -> Skill {
 /// A skill that says that it may be run twice.
 pub fn repeatable_skill(id: &str) -> Skill {
     let mut skill = skill(id);
-    let hints = Json::of(&serde_json::json!({ "idempotentHint": true }));
+    let hints = Json::encode(&serde_json::json!({ "idempotentHint": true }));
     skill.extra.push("annotations", hints);
     skill
 }
@@ -48,7 +48,7 @@ pub fn card(name: &str, skills: Vec<Skill>) -> Card {
     };
     let ids: Vec<_> = skills.iter().map(told).collect();
     let raw = Json::from(serde_json::json!({ "name": name, "skills": ids }));
-    Card { raw, ..deployed::card(name, "", None, skills) }
+    Card { raw, ..backing::card(name, "", None, skills) }
 }
 
 /// A trusted, healthy agent with these skills. Its id and address are made from its name.
@@ -56,7 +56,7 @@ pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
     let slug = name::agent_slug(name);
     let (id, url) = (format!("agt_{slug}").into(), format!("https://{}.example.com", slug.replace('_', "-")));
     let row = Agent::new(id, slug, url, Arc::new(card(name, skills)), Timestamp::UNIX_EPOCH);
-    Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
+    Agent { trust: AgentTrust::Trusted, health: Health::Healthy, ..row }
 }
 
 /// Reads back a card that [`card`] made, for stores that keep only the text.
@@ -66,7 +66,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
     let read = |told: &serde_json::Value| {
         let mut skill = skill(told["id"].as_str()?);
         if let Some(hints) = told.get("annotations") {
-            skill.extra.push("annotations", Json::of(hints));
+            skill.extra.push("annotations", Json::encode(hints));
         }
         let tags = told["tags"].as_array().into_iter().flatten();
         skill.tags = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();

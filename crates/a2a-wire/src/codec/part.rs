@@ -10,7 +10,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
     json::{Json, RawJson},
-    message::{Content, MOST_PARTS, Part},
+    message::{Content, MAX_PARTS, Part},
 };
 use serde::{Serialize, Serializer};
 
@@ -54,9 +54,9 @@ pub(crate) fn all(
     name: &str,
 ) -> Result<Vec<Part>, InvalidDocument> {
     let parts = members.list(name, |raw| decode(wire, raw))?;
-    if parts.len() > MOST_PARTS {
+    if parts.len() > MAX_PARTS {
         return Err(
-            InvalidDocument::new(format!("at most {MOST_PARTS} parts"), parts.len().to_string()).at(name)
+            InvalidDocument::new(format!("at most {MAX_PARTS} parts"), parts.len().to_string()).at(name)
         );
     }
     Ok(parts)
@@ -190,7 +190,7 @@ fn undo_compat(part: &mut Part) {
         return;
     }
     let Some(value) = data.take_any("value").map(Json::from) else { return };
-    let left = (facts.len() > 0).then(|| Json::of(&facts.rest()));
+    let left = (facts.len() > 0).then(|| Json::encode(&facts.rest()));
     part.content = Content::Data(value);
     part.metadata = left;
 }
@@ -210,7 +210,7 @@ impl Serialize for OnWire<'_, Part> {
             Content::Text(text) => object.put("text", text)?,
             Content::Data(data) if wire == Wire::V10 => object.put("data", data)?,
             Content::Data(data) => {
-                let wrapped = (!data.is_object()).then(|| Json::of(&Single("value", data)));
+                let wrapped = (!data.is_object()).then(|| Json::encode(&Single("value", data)));
                 metadata = metadata.with(COMPAT, wrapped.is_some().then_some(MemberValue::Flag(true)));
                 let data = wrapped.as_ref().unwrap_or(data);
                 if wire == Wire::V03Proto {

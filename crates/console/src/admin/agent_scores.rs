@@ -8,8 +8,8 @@ use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::AgentId,
-    rights::Right,
-    routing::{Beta, Dispatch, StandingQuery, Window},
+    routing::{ActivityWindow, BetaDistribution, Dispatch, RoutingStatsQuery},
+    token_scopes::TokenScope,
 };
 
 use super::dispatches;
@@ -31,7 +31,7 @@ pub struct WorkTypeScores {
     /// Type of work.
     pub work_type: String,
     /// Success rates of its candidates, by slug.
-    pub agents: BTreeMap<String, Beta>,
+    pub agents: BTreeMap<String, BetaDistribution>,
 }
 
 /// Success rates of one agent for each observed type of work, latest first. Without permission to read the audit log, only the types of
@@ -41,11 +41,12 @@ pub async fn scores_of_agent(
     caller: &Caller,
     agent: &Agent,
 ) -> Result<Vec<WorkTypeScores>, Failure> {
-    if require_right_or_admin(caller, Right::Call).is_err() {
+    if require_right_or_admin(caller, TokenScope::Call).is_err() {
         return Ok(Vec::new());
     }
     let org = &caller.scope.org;
-    let mut works = console.store().works(org, &agent.id, MAX_SCANNED).await.map_err(store_failure)?;
+    let mut works =
+        console.store().success_rates(org, &agent.id, MAX_SCANNED).await.map_err(store_failure)?;
     if !console.sees_all_callers(caller) {
         let filter =
             dispatches::DispatchQuery { limit: Some(MAX_SCANNED), ..dispatches::DispatchQuery::default() };
@@ -75,16 +76,17 @@ pub async fn scores_of_candidates(
         }
     }
     let now = console.engine().now();
-    let window = Window { now, since: now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now) };
+    let window =
+        ActivityWindow { now, since: now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now) };
     let mut scores = Vec::new();
     for (work_type, names) in considered.into_iter().take(MAX_WORK_TYPES) {
-        let query = StandingQuery {
+        let query = RoutingStatsQuery {
             org: caller.scope.org.clone(),
             work_type: work_type.to_owned(),
             agents: names.keys().map(|id| (*id).clone()).collect(),
             window,
         };
-        let standings = console.store().standings(&query).await.map_err(store_failure)?;
+        let standings = console.store().routing_stats(&query).await.map_err(store_failure)?;
         let agents = names.into_iter().filter_map(|(id, name)| {
             standings.get(id).map(|standing| (name.to_owned(), standing.posterior.beta()))
         });

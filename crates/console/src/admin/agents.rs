@@ -14,12 +14,12 @@ use rialto_engine::{
     registry::{Refreshed, Registered, Registration, RegistryError},
 };
 use rialto_model::{
-    agent::{Agent, Health, Probe, Trust},
-    call::{Caller, Target},
-    credential::{Credential, Secret, Source},
-    failure::{Failure, Kind},
+    agent::{Agent, AgentTrust, Health, Probe},
+    call::{CallTarget, Caller},
+    credential::{Credential, Secret, SecretSource},
+    failure::{Failure, FailureKind},
     message::Part,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateTarget};
 use serde_json::json;
@@ -48,7 +48,7 @@ pub struct AgentQuery {
     /// Health to filter by.
     pub health: Option<Health>,
     /// Trust level to filter by.
-    pub trust: Option<Trust>,
+    pub trust: Option<AgentTrust>,
     /// Maximum number of rows.
     pub limit: Option<usize>,
     /// Slug of the last agent of the previous page.
@@ -98,7 +98,7 @@ pub(crate) async fn matching(
     caller: &Caller,
     filter: &AgentQuery,
 ) -> Result<Vec<Arc<Agent>>, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+    require_right_or_admin(caller, TokenScope::Discover)?;
     console.engine().policies().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
@@ -113,7 +113,7 @@ pub(crate) async fn matching(
 
 /// Finds an agent by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+    require_right_or_admin(caller, TokenScope::Discover)?;
     console.engine().policies().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
@@ -168,7 +168,7 @@ async fn register_authorized(
     let registered = registered.map_err(|error| {
         let help = registration_help(&error);
         let mut failure = Failure::from(error);
-        if failure.kind == Kind::Denied {
+        if failure.kind == FailureKind::Denied {
             failure = with_local_hint(console, caller, failure, "rialto agents add");
         }
         failure.message += help;
@@ -331,8 +331,8 @@ pub async fn set_trust(
 
 /// Checks permission to set a trust level. The starter policy allows all callers to call trusted agents, so any level but `external`
 /// needs permission to write policies.
-pub(super) fn check_may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
-    if level == Trust::External { Ok(()) } else { console.check_admin(caller, Action::AdminPolicies) }
+pub(super) fn check_may_trust(console: &Console, caller: &Caller, level: AgentTrust) -> Result<(), Failure> {
+    if level == AgentTrust::External { Ok(()) } else { console.check_admin(caller, Action::AdminPolicies) }
 }
 
 /// Approves the changed card of an agent.
@@ -396,19 +396,21 @@ pub(crate) fn parse_health(name: &str) -> Option<Health> {
 }
 
 /// Trust level by its name, including `system`, which can be queried but not assigned.
-pub(crate) fn parse_trust(name: &str) -> Option<Trust> {
-    [Trust::External, Trust::Trusted, Trust::System].into_iter().find(|trust| trust.as_str() == name)
+pub(crate) fn parse_trust(name: &str) -> Option<AgentTrust> {
+    [AgentTrust::External, AgentTrust::Trusted, AgentTrust::System]
+        .into_iter()
+        .find(|trust| trust.as_str() == name)
 }
 
 /// Trust level by its name, if it can be assigned.
-pub(super) fn parse_assignable_trust(level: &str) -> Result<Trust, Failure> {
-    Trust::parse_assignable(level).ok_or_else(|| {
+pub(super) fn parse_assignable_trust(level: &str) -> Result<AgentTrust, Failure> {
+    AgentTrust::parse_assignable(level).ok_or_else(|| {
         let message = if level == "system" {
             "the trust level system cannot be assigned; use external or trusted".to_owned()
         } else {
             format!("\"{level}\" is not a trust level; use external or trusted")
         };
-        Failure::new(Kind::Invalid, message)
+        Failure::new(FailureKind::Invalid, message)
     })
 }
 
@@ -422,18 +424,18 @@ fn parse_credential(
     let requested = match (short, full) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
-            return Err(Failure::new(Kind::Invalid, "set either `secret` or `credential`, not both"));
+            return Err(Failure::new(FailureKind::Invalid, "set either `secret` or `credential`, not both"));
         }
         (None, Some(full)) => full.clone(),
-        (Some(text), None) => Credential::new(Source::parse(text.trim()).ok_or_else(|| {
+        (Some(text), None) => Credential::new(SecretSource::parse(text.trim()).ok_or_else(|| {
             let message =
                 format!("\"{text}\" is not a source of a secret; use env:NAME, file:PATH or store:NAME");
-            Failure::new(Kind::Invalid, message)
+            Failure::new(FailureKind::Invalid, message)
         })?),
     };
     if !console.may_use_machine_resources(caller) {
         let message = "secrets of the server's machine cannot be used over the network: use `rialto agents credential` on that machine, or, from the org default, set [server] allow_commands_over_api";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     Ok(Some(requested))
 }
@@ -490,7 +492,10 @@ async fn with_last_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agen
 /// Whether the caller is allowed to see an agent.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.is_local()
-        || console.engine().policies().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+        || console
+            .engine()
+            .policies()
+            .may_discover(caller, &CallTarget { agent: Arc::clone(agent), skill: None })
 }
 
 fn contains_word(agent: &Agent, word: &str) -> bool {

@@ -2,11 +2,11 @@
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     call::{Caller, CallerId},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
-    store::{AuditFilter, AuditOutcome, Audited, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    store::{AuditFilter, AuditOutcome, ChainVerification, StoredAuditEvent},
 };
 use rialto_policy::Action;
 
@@ -40,7 +40,7 @@ pub struct AuditQuery {
 #[derive(Clone, Debug)]
 pub struct AuditResults {
     /// Records of this page.
-    pub records: Vec<Audited>,
+    pub records: Vec<StoredAuditEvent>,
     /// Cursor of the next page.
     pub next: Option<u64>,
 }
@@ -81,26 +81,26 @@ pub async fn search(
         limit: limit + 1,
     };
     let mut records =
-        console.store().audit_trail(&caller.scope, &audit_filter).await.map_err(store_failure)?;
+        console.store().audit_records(&caller.scope, &audit_filter).await.map_err(store_failure)?;
     let next = truncate_page(&mut records, limit, |last| last.record);
     Ok(AuditResults { records, next })
 }
 
 /// Verifies the whole audit log against its seals.
-pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failure> {
+pub async fn verify(console: &Console, caller: &Caller) -> Result<ChainVerification, Failure> {
     console.authorize_admin(caller, Action::AdminAudit).await?;
     console.store().verify_audit().await.map_err(store_failure)
 }
 
 /// Outcome of an audit event as a word.
-pub fn outcome_word(event: &VerbEvent) -> String {
+pub fn outcome_word(event: &AuditEvent) -> String {
     match (&event.error, event.outcome) {
-        _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
+        _ if event.phase == AuditPhase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
         _ if event.context.denied => "denied".to_owned(),
-        (None, Some(Outcome::Completed)) => "completed".to_owned(),
-        (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
-        (None, Some(Outcome::Failed)) => "failed".to_owned(),
+        (None, Some(InvocationOutcome::Completed)) => "completed".to_owned(),
+        (None, Some(InvocationOutcome::Waiting)) => "waiting".to_owned(),
+        (None, Some(InvocationOutcome::Failed)) => "failed".to_owned(),
         (None, None) => "started".to_owned(),
     }
 }
@@ -122,7 +122,7 @@ fn parse_flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(other) => {
-            Err(Failure::new(Kind::Invalid, format!("{name}: \"{other}\" is neither true nor false")))
+            Err(Failure::new(FailureKind::Invalid, format!("{name}: \"{other}\" is neither true nor false")))
         }
     }
 }
@@ -134,7 +134,7 @@ fn parse_outcome(name: &str) -> Result<AuditOutcome, Failure> {
         "denied" => Ok(AuditOutcome::Denied),
         _ => {
             let message = format!("\"{name}\" is not an outcome; use completed, failed or denied");
-            Err(Failure::new(Kind::Invalid, message))
+            Err(Failure::new(FailureKind::Invalid, message))
         }
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, Failur
     ago.map(|moment| moment.timestamp()).ok_or_else(|| {
         let message =
             format!("\"{text}\" is not a time; use 2026-11-15T08:00:00Z, or 90m, 2h or 7d for how long ago");
-        Failure::new(Kind::Invalid, message)
+        Failure::new(FailureKind::Invalid, message)
     })
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use rialto_api_types::tasks::{NewCall, StartedCall};
 use rialto_engine::CallRequest;
 use rialto_model::{
-    call::{Caller, Door, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 
 use super::agents::may_see;
@@ -35,8 +35,8 @@ pub async fn start_call(
     caller: &Caller,
     new_call: &NewCall,
 ) -> Result<StartedCall, Failure> {
-    if !caller.rights.have(Right::Call) {
-        return Err(Right::Call.lacking());
+    if !caller.rights.have(TokenScope::Call) {
+        return Err(TokenScope::Call.lacking());
     }
     let synced = console.engine().policies().sync().await?;
     let input = match (&new_call.text, &new_call.arguments) {
@@ -58,7 +58,7 @@ pub async fn start_call(
         context: new_call.context.clone(),
         timeout: Some(wall_clock),
         synced: Some(synced),
-        ..CallRequest::message(caller.clone(), Door::Http, target, parts)
+        ..CallRequest::message(caller.clone(), EntryProtocol::Http, target, parts)
     };
     let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(StartedCall {
@@ -75,7 +75,7 @@ pub fn resolve_call(
     caller: &Caller,
     name: &str,
     input: CallInput,
-) -> Result<(Target, Vec<Part>), Failure> {
+) -> Result<(CallTarget, Vec<Part>), Failure> {
     if let Some(target) = console.engine().calls().resolve(caller, name) {
         let args = match input {
             CallInput::Empty => Json::empty_object(),
@@ -100,16 +100,16 @@ pub fn resolve_call(
             _ => Part::text(text),
         },
     };
-    Ok((Target { agent, skill: None }, vec![part]))
+    Ok((CallTarget { agent, skill: None }, vec![part]))
 }
 
 /// Arguments of a skill from a text: JSON, or plain text if the skill takes text.
-fn parse_arguments(target: &Target, text: &str) -> Result<Json, Failure> {
+fn parse_arguments(target: &CallTarget, text: &str) -> Result<Json, Failure> {
     let parsed = Json::parse(text.trim());
     // Text that begins like a JSON object must be one.
     let is_object = text.trim_start().starts_with('{');
     if !is_object && target.takes_words() {
-        return Ok(Target::words(text));
+        return Ok(CallTarget::words(text));
     }
     parsed.map_err(|error| invalid(&format!("the arguments are not JSON: {error}")))
 }
@@ -128,9 +128,9 @@ fn unknown_target(console: &Console, caller: &Caller, name: &str) -> Failure {
     } else {
         format!("did you mean {}?", similar.join(", "))
     };
-    Failure::new(Kind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
+    Failure::new(FailureKind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
 }
 
 fn invalid(message: &str) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }

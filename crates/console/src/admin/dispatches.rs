@@ -6,12 +6,12 @@ use std::time::Duration;
 use rialto_engine::DispatchRequest;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     message::Part,
-    rights::Right,
-    routing::{Dispatch, DispatchFilter, Work},
+    routing::{Dispatch, DispatchFilter, WorkDescription},
     task::Task,
+    token_scopes::TokenScope,
     trace::Trace,
 };
 
@@ -39,7 +39,7 @@ pub struct DispatchQuery {
 #[derive(Debug)]
 pub struct WorkRequest {
     /// Type, description and required skills of the work.
-    pub work: Work,
+    pub work: WorkDescription,
     /// Message for the agent.
     pub part: Part,
     /// Conversation to continue.
@@ -85,7 +85,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Dispat
     let found = query(console, caller, filter).await?.into_iter().next();
     found.ok_or_else(|| {
         Failure::new(
-            Kind::NotFound,
+            FailureKind::NotFound,
             format!("there is no routing decision \"{id}\" that you are allowed to see"),
         )
     })
@@ -102,7 +102,7 @@ pub async fn dispatch(
     caller: &Caller,
     requested: WorkRequest,
 ) -> Result<DispatchOutcome, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     let request = DispatchRequest {
         context: requested.context,
         timeout: requested.timeout,
@@ -117,8 +117,12 @@ pub async fn dispatch(
 }
 
 /// Routing decision for some work, without a call.
-pub async fn preview(console: &Console, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+pub async fn preview(
+    console: &Console,
+    caller: &Caller,
+    work: &WorkDescription,
+) -> Result<Dispatch, Failure> {
+    require_right_or_admin(caller, TokenScope::Discover)?;
     // A remote caller gets the agents of this server only: two servers that ask each other would never end.
     if console.is_local() {
         console.engine().dispatches().explain(caller, work).await
@@ -128,7 +132,7 @@ pub async fn preview(console: &Console, caller: &Caller, work: &Work) -> Result<
 }
 
 async fn query(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
-    require_right_or_admin(caller, Right::Call)?;
+    require_right_or_admin(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     let own = (!console.sees_all_callers(caller)).then(|| caller.id.clone());
     console.engine().dispatches().list(caller, DispatchFilter { caller: own, ..filter }).await

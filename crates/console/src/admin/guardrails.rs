@@ -10,7 +10,7 @@ use rialto_guard::{
 };
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::{Content, Part},
 };
@@ -200,7 +200,7 @@ pub async fn test(
     let org = caller.scope.org.clone();
     // The test may take long, so it must not block other requests.
     let outcome = tokio::task::spawn_blocking(move || test.run(&setting, org.as_str())).await;
-    outcome.map_err(|_| Failure::new(Kind::Internal, "the test was interrupted; try again"))?
+    outcome.map_err(|_| Failure::new(FailureKind::Internal, "the test was interrupted; try again"))?
 }
 
 fn active_guardrails(console: &Console) -> Guardrails {
@@ -227,5 +227,5 @@ fn redact_all(guards: &GuardrailRuleset, parts: &[Part], findings: &Findings) ->
 }
 
 fn invalid(message: String) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }

@@ -11,18 +11,18 @@ use rialto_api_types::tasks::{
 };
 use rialto_model::{
     agent::Agent,
+    audit_event::{AuditEvent, AuditPhase, SkillInvocation},
+    backing::Backing,
     call::{Caller, args_of},
     card::Binding,
     clock::Timestamp,
-    deployed::Backing,
-    event::{Event, Recorded},
-    failure::{Failure, Kind},
+    event::{Event, RecordedEvent},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
     json::Json,
-    rights::Right,
-    store::{AuditFilter, Audited},
+    store::{AuditFilter, StoredAuditEvent},
     task::{Task, TaskHead},
-    verb::{Phase, Verb, VerbEvent},
+    token_scopes::TokenScope,
 };
 use serde::Serialize;
 
@@ -46,12 +46,12 @@ struct JournalEventRecord<'a> {
 #[derive(Serialize)]
 struct AuditEventRecord<'a> {
     record: u64,
-    event: &'a VerbEvent,
+    event: &'a AuditEvent,
 }
 
 /// Inspects the call of a task, by its id or the agent's id for it.
 pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<CallInspection, Failure> {
-    require_right_or_admin(caller, Right::Call)?;
+    require_right_or_admin(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     let sees_all = console.sees_all_callers(caller);
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
@@ -60,13 +60,13 @@ pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<Cal
     let mut records = Vec::new();
     if head.is_some() || sees_all {
         let filter = AuditFilter { task: Some(ours.clone()), limit: MAX_RECORDS, ..AuditFilter::default() };
-        records = console.store().audit_trail(&caller.scope, &filter).await.map_err(store_failure)?;
+        records = console.store().audit_records(&caller.scope, &filter).await.map_err(store_failure)?;
         records.reverse();
     }
     if head.is_none() && records.is_empty() {
         let message =
             format!("there is no task and no record of \"{id}\"; see `rialto tasks list` and `rialto audit`");
-        return Err(Failure::new(Kind::NotFound, message));
+        return Err(Failure::new(FailureKind::NotFound, message));
     }
     let events = match &head {
         Some(head) => console.store().events(&head.id, 0).await.map_err(store_failure)?,
@@ -77,7 +77,7 @@ pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<Cal
 }
 
 /// Task with its events applied, which contain the agent's ids.
-fn apply_events(head: TaskHead, events: &[Recorded]) -> TaskHead {
+fn apply_events(head: TaskHead, events: &[RecordedEvent]) -> TaskHead {
     let mut task = Task::new(head.as_opened());
     for recorded in events {
         task.apply(&recorded.event, recorded.at);
@@ -89,10 +89,10 @@ fn build_inspection(
     console: &Console,
     task_id: TaskId,
     head: Option<&TaskHead>,
-    events: &[Recorded],
-    records: &[Audited],
+    events: &[RecordedEvent],
+    records: &[StoredAuditEvent],
 ) -> CallInspection {
-    let first = records.iter().find(|record| record.event.phase == Phase::PreVerb);
+    let first = records.iter().find(|record| record.event.phase == AuditPhase::PreVerb);
     let verb = records.first().map(|record| &*record.event.verb);
     let agent_id = head.map(|head| head.agent.clone());
     let agent_id = agent_id.or_else(|| verb.map(|verb| AgentId::from(&*verb.agent_card_id)));
@@ -127,7 +127,7 @@ fn build_inspection(
     }
 }
 
-fn caller_request(head: Option<&TaskHead>, verb: Option<&Verb>) -> CallerRequest {
+fn caller_request(head: Option<&TaskHead>, verb: Option<&SkillInvocation>) -> CallerRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     CallerRequest {
         caller: owned(head.map(|head| head.caller.as_str()).or_else(|| verb.map(|verb| &*verb.caller))),
@@ -141,7 +141,11 @@ fn caller_request(head: Option<&TaskHead>, verb: Option<&Verb>) -> CallerRequest
     }
 }
 
-fn upstream_request(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>) -> UpstreamRequest {
+fn upstream_request(
+    head: Option<&TaskHead>,
+    verb: Option<&SkillInvocation>,
+    agent: Option<&Agent>,
+) -> UpstreamRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let url = head.map(|head| head.agent_url.as_str()).or_else(|| verb.map(|verb| verb.agent_url.as_str()));
     UpstreamRequest {
@@ -158,9 +162,9 @@ fn upstream_request(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<
 
 /// Messages that were sent upstream: the call and later answers. A call that waits for approval or was denied it was not sent, and
 /// neither was the decision.
-fn sent_messages(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMessage> {
+fn sent_messages(head: Option<&TaskHead>, events: &[RecordedEvent]) -> Vec<UpstreamMessage> {
     let Some(head) = head else { return Vec::new() };
-    let is_from_agent = |recorded: &Recorded| {
+    let is_from_agent = |recorded: &RecordedEvent| {
         !matches!(
             recorded.event,
             Event::Asked { .. } | Event::Answered { .. } | Event::Failed { .. } | Event::Canceled { .. }
@@ -183,12 +187,12 @@ fn sent_messages(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMe
 }
 
 /// Whether the call needed an approval that it did not get.
-fn was_held_for_approval(events: &[Recorded]) -> bool {
+fn was_held_for_approval(events: &[RecordedEvent]) -> bool {
     let has = |is: fn(&Event) -> bool| events.iter().any(|recorded| is(&recorded.event));
     let is_asked = has(|event| matches!(event, Event::Asked { .. }));
     let is_answered = has(|event| matches!(event, Event::Answered { .. }));
     let is_denied =
-        has(|event| matches!(event, Event::Failed { failure, .. } if failure.kind == Kind::Denied));
+        has(|event| matches!(event, Event::Failed { failure, .. } if failure.kind == FailureKind::Denied));
     is_asked && (!is_answered || is_denied)
 }
 
@@ -215,20 +219,20 @@ fn protocol_name(agent: &Agent) -> String {
     }
 }
 
-fn audit_entry(record: &Audited) -> TimelineEntry {
+fn audit_entry(record: &StoredAuditEvent) -> TimelineEntry {
     let event = &record.event;
-    let record_json = Json::of(&AuditEventRecord { record: record.record, event });
+    let record_json = Json::encode(&AuditEventRecord { record: record.record, event });
     timeline_entry(event.emitted_at, TimelineActor::Rialto, summaries::summarize_record(record), record_json)
 }
 
-fn journal_entry(recorded: &Recorded, is_accepted: bool) -> TimelineEntry {
+fn journal_entry(recorded: &RecordedEvent, is_accepted: bool) -> TimelineEntry {
     let who = match &recorded.event {
         Event::Answered { .. } => TimelineActor::Caller,
         // Before the agent has accepted the call, only Rialto asks, for approval.
         Event::Asked { .. } if !is_accepted => TimelineActor::Rialto,
         _ => TimelineActor::Agent,
     };
-    let record_json = Json::of(&JournalEventRecord { seq: recorded.seq, event: &recorded.event });
+    let record_json = Json::encode(&JournalEventRecord { seq: recorded.seq, event: &recorded.event });
     timeline_entry(recorded.at, who, summaries::summarize_event(&recorded.event), record_json)
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rialto_api_types::overview::{AgentCounts, RecentCalls};
 use rialto_engine::directory::Entry;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
     call::Caller,
     failure::Failure,
-    rights::Right,
     store::TaskFilter,
+    token_scopes::TokenScope,
 };
 
 use super::{agents::may_see, tools, traffic};
@@ -47,7 +47,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     // Without the right to discover, agents and skills are not counted.
-    let may_discover = require_right_or_admin(caller, Right::Discover).is_ok();
+    let may_discover = require_right_or_admin(caller, TokenScope::Discover).is_ok();
     let mut agents = if may_discover { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
@@ -58,7 +58,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
         all: agents.len(),
         healthy: agents.iter().filter(|agent| agent.health == Health::Healthy).count(),
         unwell: agents.iter().filter(is_unwell).count(),
-        external: agents.iter().filter(|agent| agent.trust == Trust::External).count(),
+        external: agents.iter().filter(|agent| agent.trust == AgentTrust::External).count(),
     };
     let waiting = TaskFilter {
         caller: Some(caller.id.clone()),

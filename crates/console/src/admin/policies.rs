@@ -9,8 +9,8 @@ use rialto_api_types::policies::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerId, CallerKind, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, CallerId, CallerKind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
@@ -99,7 +99,10 @@ pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<Poli
     let texts = list(console, caller).await?;
     let is_it = |text: &PolicyDocument| text.name == name || text.name.strip_suffix(".cedar") == Some(name);
     texts.into_iter().find(is_it).ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"; see `rialto policy list`"))
+        Failure::new(
+            FailureKind::NotFound,
+            format!("there is no policy \"{name}\"; see `rialto policy list`"),
+        )
     })
 }
 
@@ -116,7 +119,10 @@ pub async fn save(
         .administer(caller, Action::AdminPolicies, &operation, async {
             let scope = policy_scope(console, caller, selector.all_orgs)?;
             if let Some(problem) = foreign_agent(console, &scope, name, text) {
-                return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
+                return Err(Failure::new(
+                    FailureKind::Invalid,
+                    format!("{}: {}", problem.place, problem.message),
+                ));
             }
             let before = policy_texts(console).await;
             let changed = console.host().save_policy(&scope, name, text, selector.place).await?;
@@ -174,7 +180,8 @@ pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Fa
     let scope = policy_scope(console, caller, false)?;
     let mut sources = console.host().policy_sources().await?;
     sources.retain(|source| scope.includes(source.org.as_ref()));
-    let policy = Policy::parse(&sources).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+    let policy =
+        Policy::parse(&sources).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))?;
     Ok(policy.ids())
 }
 
@@ -265,7 +272,7 @@ pub async fn test_decision(
     tested: &PolicyQuestion,
 ) -> Result<PolicyTestResult, Failure> {
     console.authorize_admin(caller, Action::AdminPolicies).await?;
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
     let action = Action::parse(&tested.action).ok_or_else(|| {
         let names = Action::ALL.map(Action::as_str).join(", ");
         invalid(format!("\"{}\" is not an action; use one of {names}", tested.action))
@@ -284,7 +291,7 @@ pub async fn test_decision(
     let policy = console.engine().policies().active();
     Ok(PolicyTestResult {
         caller: who.id.clone(),
-        target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
+        target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), CallTarget::verb),
         decision: policy.decide(&question),
         why_not: policy.require(&question).err().map(|denied| denied.to_string()),
         findings: visible(console, caller, policy.explain(&question)),
@@ -311,7 +318,7 @@ pub fn policies_for_agent(console: &Console, caller: &Caller, agent: &Arc<Agent>
     let mut found: Vec<PolicyExplanation> = Vec::new();
     let skills = agent.card.skills.iter().take(MAX_SKILLS).cloned().map(Some);
     for skill in skills.chain([None]) {
-        let target = Target { agent: Arc::clone(agent), skill };
+        let target = CallTarget { agent: Arc::clone(agent), skill };
         let question = AuthorizationRequest::for_target(caller, Action::Invoke, &target)
             .with_caller_agent(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
@@ -363,7 +370,7 @@ fn policy_scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<Po
             let message = format!(
                 "only the server's owner can change policies for all orgs; omit allOrgs to write one for org {org}"
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         (false, true) => SharedPolicies::Included,
         (false, false) => SharedPolicies::Hidden,
@@ -458,10 +465,10 @@ fn find_caller(
     }
 }
 
-fn find_target(console: &Console, caller: &Caller, name: &str) -> Result<Target, Failure> {
+fn find_target(console: &Console, caller: &Caller, name: &str) -> Result<CallTarget, Failure> {
     let registry = console.engine().registry();
     if let Some(entry) = registry.directory(&caller.scope).find(name) {
         return Ok(entry.target());
     }
-    Ok(Target { agent: registry.find(&caller.scope, name)?, skill: None })
+    Ok(CallTarget { agent: registry.find(&caller.scope, name)?, skill: None })
 }

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 use rialto_policy::Action;
@@ -71,7 +71,7 @@ impl RefreshJobs {
         let mut jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if jobs.iter().any(|known| known.scope == job.scope && !known.is_over()) {
             let message = "a refresh is running already; try again when it has ended";
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         jobs.retain(|known| known.scope != job.scope);
         jobs.push(Arc::clone(job));

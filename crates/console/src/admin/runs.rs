@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use rialto_engine::{CallHandle, CallRequest, CallUpdate};
 use rialto_flow::definition::Workflow;
 use rialto_model::{
-    call::{Caller, Door, Target},
-    deployed::skill,
-    failure::{Failure, Kind},
+    backing::skill,
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowRun, FlowStatus, RunFilter, RunRecord, RunState},
     ids::TaskId,
     json::{Extra, Json},
     message::Part,
-    rights::Right,
     task::{Task, TaskState},
+    token_scopes::TokenScope,
     trace::Trace,
 };
 use rialto_policy::Action;
@@ -92,7 +92,7 @@ pub async fn list(
     caller: &Caller,
     filter: &RunQuery,
 ) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
-    require_right_or_admin(caller, Right::Call)?;
+    require_right_or_admin(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     let limit = page_size(filter.limit);
     let own = filter.own || !console.sees_all_callers(caller);
@@ -114,7 +114,7 @@ pub(crate) async fn latest_run(
     caller: &Caller,
     name: &str,
 ) -> Result<Option<FlowRun>, Failure> {
-    if require_right_or_admin(caller, Right::Call).is_err() {
+    if require_right_or_admin(caller, TokenScope::Call).is_err() {
         return Ok(None);
     }
     let own = (!console.sees_all_callers(caller)).then(|| caller.id.clone());
@@ -124,14 +124,15 @@ pub(crate) async fn latest_run(
 
 /// State and steps of a run.
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
-    require_right_or_admin(caller, Right::Call)?;
+    require_right_or_admin(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     // The task is read first, so that a run that resumed since is not reported as waiting.
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
     let may_see = |record: &RunRecord| record.run.caller == caller.id || console.sees_all_callers(caller);
-    let none =
-        || Failure::new(Kind::NotFound, format!("there is no run \"{id}\" that you are allowed to see"));
+    let none = || {
+        Failure::new(FailureKind::NotFound, format!("there is no run \"{id}\" that you are allowed to see"))
+    };
     let record = found.filter(may_see).ok_or_else(none)?;
     Ok(match head {
         Some(head) => as_task_state(record, head.state),
@@ -152,7 +153,8 @@ fn as_task_state(mut record: RunRecord, task: TaskState) -> RunRecord {
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<RunView, Failure> {
     let (task, _) = tasks::show(console, caller, id).await?;
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
-    let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
+    let record =
+        found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no run \"{id}\"")))?;
     let record = as_task_state(record, task.head.state);
     let workflow = console.workflows().definitions().workflow_of_run(&record.run).await.ok();
     Ok(RunView { record, workflow, task })
@@ -165,10 +167,10 @@ pub async fn start_from_form(
     flow: &Flow,
     part: Part,
 ) -> Result<StartedTask, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     let (book, is_draft) = (console.workflows().definitions(), flow.status == FlowStatus::Draft);
     let target = book.resolve_target(console.engine(), caller, &flow.name, is_draft).await?;
-    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    let request = CallRequest::message(caller.clone(), EntryProtocol::Console, target, vec![part]);
     let mut running = console.engine().calls().start(request).await?.into_handle()?;
     // The first update of a run is sent when it is stored.
     let first = running.next().await;
@@ -188,7 +190,7 @@ pub async fn start(
     input: Json,
     options: RunOptions,
 ) -> Result<CallHandle, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     let engine = console.engine();
     let (target, args) = match source {
         RunSource::Saved { name, is_draft } => {
@@ -197,9 +199,9 @@ pub async fn start(
         RunSource::Inline(text) => {
             engine.policies().sync().await?;
             let agent = engine.registry().deployments().ensure_flows(&caller.scope).await?;
-            let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
-            let args = Json::of(&members.into_iter().collect::<Extra>());
-            (Target { agent, skill: Some(Arc::new(skill(INLINE_SKILL, INLINE_SKILL, ""))) }, args)
+            let members = [("workflow".to_owned(), Json::encode(&text)), ("input".to_owned(), input)];
+            let args = Json::encode(&members.into_iter().collect::<Extra>());
+            (CallTarget { agent, skill: Some(Arc::new(skill(INLINE_SKILL, INLINE_SKILL, ""))) }, args)
         }
     };
     let request = CallRequest {
@@ -212,7 +214,7 @@ pub async fn start(
 
 /// Addresses a message to a step of a run; by default it goes to the first step that asks.
 pub fn address_step(step: Option<&str>, mut part: Part) -> Part {
-    part.metadata = step.map(|step| Json::of(&json!({ "rialto/flow": { "node": step } })));
+    part.metadata = step.map(|step| Json::encode(&json!({ "rialto/flow": { "node": step } })));
     part
 }
 
@@ -234,13 +236,13 @@ pub async fn answer(
     part: Part,
     options: RunOptions,
 ) -> Result<CallHandle, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     if tasks::is_of_other_caller(console, caller, id).await? {
         console.authorize_admin(caller, Action::AdminAgents).await?;
         return console.engine().overrides().answer(caller, id, vec![part]).await;
     }
     let worker = console.engine().tasks().target(caller, id).await?;
-    let target = Target { agent: worker.agent, skill: None };
+    let target = CallTarget { agent: worker.agent, skill: None };
     let request = CallRequest {
         task: Some(id.to_owned()),
         trace: options.trace,
@@ -252,11 +254,11 @@ pub async fn answer(
 
 /// Resumes a run of the caller that no server works on.
 pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<CallHandle, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     console.engine().calls().follow_remote(caller, id).await.map_err(|failure| match failure.kind {
-        Kind::Conflict => {
+        FailureKind::Conflict => {
             let message = format!("run {id} has ended or is running: there is nothing to resume");
-            Failure::new(Kind::Conflict, message)
+            Failure::new(FailureKind::Conflict, message)
         }
         _ => failure,
     })

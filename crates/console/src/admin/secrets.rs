@@ -6,8 +6,8 @@
 use rialto_api_types::secrets::SecretSummary;
 use rialto_model::{
     call::Caller,
-    credential::{Secret, Source},
-    failure::{Failure, Kind},
+    credential::{Secret, SecretSource},
+    failure::{Failure, FailureKind},
     ids::is_slug,
 };
 use rialto_policy::Action;
@@ -52,7 +52,7 @@ pub(super) async fn save_authorized(
     secret: &Secret,
 ) -> Result<(), Failure> {
     check_machine_access(console, caller)?;
-    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    let invalid = |message: String| Err(Failure::new(FailureKind::Invalid, message));
     if !is_slug(name) {
         let rule = "use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
         return invalid(format!("\"{name}\" is not a valid name of a secret; {rule}"));
@@ -72,7 +72,7 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Ve
             check_machine_access(console, caller)?;
             if !is_slug(name) {
                 let message = format!("there is no secret {name}; see `rialto secrets list`");
-                return Err(Failure::new(Kind::NotFound, message));
+                return Err(Failure::new(FailureKind::NotFound, message));
             }
             operation.before(audit_state(console, name).await?);
             console.host().remove_secret(name).await?;
@@ -94,12 +94,12 @@ fn check_machine_access(console: &Console, caller: &Caller) -> Result<(), Failur
         return Ok(());
     }
     let message = "secrets of the server's machine cannot be used over the network: use `rialto secrets` on that machine, or, from the org default, set [server] allow_commands_over_api";
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }
 
 /// Agents of the caller's project that use a secret.
 fn agents_using(console: &Console, caller: &Caller, name: &str) -> Vec<String> {
-    let secret_source = Source::Store(name.to_owned());
+    let secret_source = SecretSource::Store(name.to_owned());
     let mut agents = console.engine().registry().agents(&caller.scope);
     agents.retain(|agent| {
         agent.credential.as_ref().is_some_and(|credential| {

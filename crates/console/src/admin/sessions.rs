@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rialto_api_types::tokens::SessionRow;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TokenId,
     store::Token,
 };
@@ -91,7 +91,7 @@ pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignInResult) 
                 return;
             }
             let operation = AdminOperation::new("session.sign_in", "");
-            let refused: Result<(), Failure> = Err(Failure::new(Kind::Denied, why.as_str()));
+            let refused: Result<(), Failure> = Err(Failure::new(FailureKind::Denied, why.as_str()));
             let _ = console.record(&Caller::stranger(), &operation, refused).await;
             return;
         }
@@ -125,7 +125,7 @@ async fn end_authorized(
     let missing = || {
         let message =
             format!("there is no session \"{id}\" that you are allowed to end; see `rialto sessions list`");
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     };
     let session = session.ok_or_else(missing)?;
     operation.org(&session.scope.org);

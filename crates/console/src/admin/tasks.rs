@@ -3,15 +3,15 @@
 use rialto_api_types::tasks::UndeliveredPush;
 use rialto_engine::{CallRequest, TaskSubscription};
 use rialto_model::{
-    call::{Caller, Door, Target},
-    event::Recorded,
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    event::RecordedEvent,
+    failure::{Failure, FailureKind},
     ids::TaskId,
     message::Part,
-    push::Push,
-    rights::Right,
+    push::PushSubscription,
     store::TaskFilter,
     task::{Task, TaskHead, TaskState},
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 
@@ -49,7 +49,7 @@ pub struct TaskResults {
 
 /// Lists the tasks of the caller's project that it is allowed to see.
 pub async fn list(console: &Console, caller: &Caller, filter: &TaskQuery) -> Result<TaskResults, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
@@ -72,7 +72,11 @@ pub async fn list(console: &Console, caller: &Caller, filter: &TaskQuery) -> Res
 }
 
 /// Finds a task with its events.
-pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task, Vec<Recorded>), Failure> {
+pub async fn show(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Task, Vec<RecordedEvent>), Failure> {
     let head = find_head(console, caller, id).await?;
     let events = console.store().events(&head.id, 0).await.map_err(store_failure)?;
     let mut task = Task::new(head.as_opened());
@@ -92,13 +96,17 @@ pub async fn refresh(console: &Console, caller: &Caller, id: &str) -> Result<Tas
 }
 
 /// Push notifications that could not be delivered, newest first.
-pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
+pub async fn undelivered(
+    console: &Console,
+    caller: &Caller,
+    limit: usize,
+) -> Result<Vec<PushSubscription>, Failure> {
     console.authorize_admin(caller, Action::AdminAudit).await?;
     console.engine().push_configs().list_dead(&caller.scope, limit).await
 }
 
 /// Push notification that could not be delivered, without its credentials.
-pub fn undelivered_push(push: &Push) -> UndeliveredPush {
+pub fn undelivered_push(push: &PushSubscription) -> UndeliveredPush {
     UndeliveredPush {
         task: push.task.clone(),
         id: push.id.clone(),
@@ -128,7 +136,7 @@ pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task
         console.authorize_admin(caller, Action::AdminAgents).await?;
         return console.engine().overrides().cancel(caller, id).await;
     }
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     console.engine().tasks().cancel(caller, id).await
 }
 
@@ -145,11 +153,11 @@ pub async fn send_message(
         let running = console.engine().overrides().answer(caller, id, vec![part]).await?;
         return Ok(running.task().clone());
     }
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     let target = console.engine().tasks().target(caller, id).await?;
     let request = CallRequest {
         task: Some(id.to_owned()),
-        ..CallRequest::message(caller.clone(), Door::Http, target, vec![part])
+        ..CallRequest::message(caller.clone(), EntryProtocol::Http, target, vec![part])
     };
     let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
@@ -162,19 +170,19 @@ pub async fn continue_conversation(
     id: &str,
     part: Part,
 ) -> Result<TaskId, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     let head = find_head(console, caller, id).await?;
     let worker = console.engine().tasks().target(caller, id).await?;
     let Some(context) = head.remote.context_id else {
         let message = format!("task {id} has no conversation at the agent; start a new task");
-        return Err(Failure::new(Kind::Conflict, message));
+        return Err(Failure::new(FailureKind::Conflict, message));
     };
     // A skill with a schema takes no text, so the message goes to the agent, which knows the conversation.
     let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
-    let target = Target { agent: worker.agent, skill };
+    let target = CallTarget { agent: worker.agent, skill };
     let request = CallRequest {
         context: Some(context),
-        ..CallRequest::message(caller.clone(), Door::Console, target, vec![part])
+        ..CallRequest::message(caller.clone(), EntryProtocol::Console, target, vec![part])
     };
     let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
@@ -183,7 +191,7 @@ pub async fn continue_conversation(
 /// Fails unless the caller is allowed to cancel and answer a task: its own, or any with permission to administer agents.
 pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<(), Failure> {
     if is_own(caller, head) {
-        require_right(caller, Right::Call)
+        require_right(caller, TokenScope::Call)
     } else {
         console.check_admin(caller, Action::AdminAgents)
     }
@@ -193,11 +201,11 @@ pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<()
 pub async fn start(
     console: &Console,
     caller: &Caller,
-    target: Target,
+    target: CallTarget,
     part: Part,
 ) -> Result<TaskId, Failure> {
-    require_right(caller, Right::Call)?;
-    let request = CallRequest::message(caller.clone(), Door::Console, target, vec![part]);
+    require_right(caller, TokenScope::Call)?;
+    let request = CallRequest::message(caller.clone(), EntryProtocol::Console, target, vec![part]);
     let running = console.engine().calls().start(request).await?.into_handle()?;
     Ok(running.task().clone())
 }
@@ -217,10 +225,10 @@ pub(super) async fn is_of_other_caller(
 }
 
 async fn find_head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
-    require_right(caller, Right::Call)?;
+    require_right(caller, TokenScope::Call)?;
     console.engine().policies().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     head.filter(|head| is_own(caller, head) || console.sees_all_callers(caller)).ok_or_else(|| {
-        Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you are allowed to see"))
+        Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\" that you are allowed to see"))
     })
 }

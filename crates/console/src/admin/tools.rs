@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use rialto_engine::registry::{Deployment, Registered};
 use rialto_model::{
-    agent::{Agent, Trust},
+    agent::{Agent, AgentTrust},
+    backing::{Backing, BackingTransport, SettingPiece},
     call::Caller,
-    deployed::{Backing, Piece, Via},
-    failure::{Failure, Kind},
-    rights::Right,
+    failure::{Failure, FailureKind},
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 
@@ -27,7 +27,7 @@ use crate::{
 
 /// Deployments of the caller's project that it is allowed to see.
 pub async fn list_visible(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+    require_right_or_admin(caller, TokenScope::Discover)?;
     console.engine().policies().sync().await?;
     let mut rows = deployments(console, caller);
     rows.retain(|row| may_see(console, caller, row));
@@ -93,7 +93,7 @@ async fn deploy_authorized(
         let failure = Failure::from(error);
         // The MCP client reports an address that is not allowed as unreachable.
         let is_address_denied =
-            failure.kind == Kind::Denied || is_local && failure.kind == Kind::PeerUnreachable;
+            failure.kind == FailureKind::Denied || is_local && failure.kind == FailureKind::PeerUnreachable;
         if is_address_denied {
             with_local_hint(console, caller, failure, "rialto tools add")
         } else {
@@ -109,14 +109,16 @@ fn initial_trust(
     caller: &Caller,
     requested: &Deployment,
     known: Option<&Agent>,
-) -> Result<Option<Trust>, Failure> {
+) -> Result<Option<AgentTrust>, Failure> {
     match requested.trust {
         Some(level) => {
             let level = parse_assignable_trust(level.as_str())?;
             check_may_trust(console, caller, level).map(|()| Some(level))
         }
         None if known.is_some() => Ok(None),
-        None => Ok(console.check_admin(caller, Action::AdminPolicies).is_err().then_some(Trust::External)),
+        None => {
+            Ok(console.check_admin(caller, Action::AdminPolicies).is_err().then_some(AgentTrust::External))
+        }
     }
 }
 
@@ -156,12 +158,12 @@ fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
         }
         None => format!("there is no MCP server or function \"{name}\"; see `rialto tools list`"),
     };
-    Failure::new(Kind::NotFound, message)
+    Failure::new(FailureKind::NotFound, message)
 }
 
 /// Whether a URL names this machine or a private network, without resolving its host.
-fn is_local_address(via: &Via) -> bool {
-    let Via::Http(endpoint) = via else { return false };
+fn is_local_address(via: &BackingTransport) -> bool {
+    let BackingTransport::Http(endpoint) = via else { return false };
     match url::Url::parse(&endpoint.url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
@@ -177,12 +179,12 @@ fn check_uses_no_machine_resources(requested: &Deployment) -> Result<(), Failure
         let message = format!(
             "{what}: set [server] allow_commands_over_api, or use `rialto tools add` on that machine"
         );
-        Err(Failure::new(Kind::Denied, message))
+        Err(Failure::new(FailureKind::Denied, message))
     };
-    if matches!(via, Via::Command(_)) {
+    if matches!(via, BackingTransport::Command(_)) {
         return denied("commands of the server's machine are not allowed over the network");
     }
-    let is_machine_source = |piece: &Piece| matches!(piece, Piece::From(_));
+    let is_machine_source = |piece: &SettingPiece| matches!(piece, SettingPiece::From(_));
     if via.settings().values().any(|setting| setting.pieces().iter().any(is_machine_source)) {
         return denied("secrets of the server's machine cannot be used over the network");
     }

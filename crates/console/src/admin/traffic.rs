@@ -8,10 +8,10 @@
 use jiff::Timestamp;
 use rialto_api_types::overview::RecentCalls;
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     call::Caller,
     failure::Failure,
-    store::{AuditFilter, Audited},
-    verb::{Outcome, Phase, VerbEvent},
+    store::{AuditFilter, StoredAuditEvent},
 };
 
 use crate::{Console, console::store_failure};
@@ -51,12 +51,12 @@ pub(super) async fn recent_calls(console: &Console, caller: &Caller) -> Result<R
     let mut tally = CallTally::new(console.engine().now());
     let read = async |before: Option<u64>, limit: usize| {
         let filter = AuditFilter { before, limit, ..AuditFilter::default() };
-        console.store().audit_trail(&caller.scope, &filter).await.map_err(store_failure)
+        console.store().audit_records(&caller.scope, &filter).await.map_err(store_failure)
     };
     let mut newest = Vec::new();
     let mut oldest = None;
     for _ in 0..MAX_EXACT_RECORDS / BATCH_RECORDS {
-        newest = read(oldest.as_ref().map(|it: &Audited| it.record), BATCH_RECORDS).await?;
+        newest = read(oldest.as_ref().map(|it: &StoredAuditEvent| it.record), BATCH_RECORDS).await?;
         tally.add(&newest, 1.0);
         oldest = newest.last().cloned().or(oldest);
         if newest.len() < BATCH_RECORDS || !oldest.as_ref().is_some_and(|it| tally.is_within(it)) {
@@ -89,7 +89,7 @@ pub(super) async fn recent_calls(console: &Console, caller: &Caller) -> Result<R
 }
 
 /// Whether a block can represent the records that were skipped before it: it is near enough, and not much slower.
-fn represents_gap(block: &[Audited], before: &Audited) -> bool {
+fn represents_gap(block: &[StoredAuditEvent], before: &StoredAuditEvent) -> bool {
     let (Some(first), Some(last)) = (block.first(), block.last()) else { return false };
     let (at, left_out) = (first.event.emitted_at, before.record.saturating_sub(first.record));
     let gap = before.event.emitted_at.duration_since(at).as_secs_f64().max(0.001);
@@ -99,7 +99,7 @@ fn represents_gap(block: &[Audited], before: &Audited) -> bool {
 }
 
 /// Number of records to skip, so that about one block is read for each minute.
-fn records_to_skip(read: &[Audited]) -> u64 {
+fn records_to_skip(read: &[StoredAuditEvent]) -> u64 {
     let (Some(first), Some(last)) = (read.first(), read.last()) else { return 0 };
     let span = first.record - last.record + 1;
     let took = first.event.emitted_at.duration_since(last.event.emitted_at).as_secs_f64().max(0.001);
@@ -114,7 +114,7 @@ fn records_to_skip(read: &[Audited]) -> u64 {
     in_a_minute.saturating_sub(BLOCK_RECORDS as u64)
 }
 
-fn seconds(record: &Audited) -> i64 {
+fn seconds(record: &StoredAuditEvent) -> i64 {
     record.event.emitted_at.as_second()
 }
 
@@ -134,23 +134,24 @@ impl CallTally {
         }
     }
 
-    fn is_within(&self, record: &Audited) -> bool {
+    fn is_within(&self, record: &StoredAuditEvent) -> bool {
         self.minute_index(&record.event).is_some()
     }
 
     /// Index of the minute of an event, if it is within the hour.
-    fn minute_index(&self, event: &VerbEvent) -> Option<usize> {
+    fn minute_index(&self, event: &AuditEvent) -> Option<usize> {
         let ago = (self.now.as_second() - event.emitted_at.as_second()).max(0) / MINUTE_SECS;
         usize::try_from(ago).ok().and_then(|ago| (MINUTES - 1).checked_sub(ago))
     }
 
     /// Counts records with a weight.
-    fn add(&mut self, records: &[Audited], weight: f64) {
+    fn add(&mut self, records: &[StoredAuditEvent], weight: f64) {
         self.is_estimated |= weight > 1.0;
-        for event in records.iter().map(|record| &record.event).filter(|event| event.phase == Phase::PostVerb)
+        for event in
+            records.iter().map(|record| &record.event).filter(|event| event.phase == AuditPhase::PostVerb)
         {
             let Some(at) = self.minute_index(event) else { continue };
-            let has_failed = event.outcome == Some(Outcome::Failed);
+            let has_failed = event.outcome == Some(InvocationOutcome::Failed);
             let counts = |is_so: bool| if is_so { weight } else { 0.0 };
             self.ended += weight;
             self.failed += counts(has_failed && !event.context.denied);

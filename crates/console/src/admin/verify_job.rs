@@ -13,8 +13,8 @@ use std::{
 use jiff::Timestamp;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
-    store::Verdict,
+    failure::{Failure, FailureKind},
+    store::ChainVerification,
 };
 use rialto_policy::Action;
 use tokio::sync::Notify;
@@ -32,7 +32,7 @@ pub struct VerifyJob {
     /// Number of the last record at the start.
     pub end: u64,
     reached: Arc<AtomicU64>,
-    verdict: OnceLock<Result<Verdict, Failure>>,
+    verdict: OnceLock<Result<ChainVerification, Failure>>,
     is_over: Notify,
 }
 
@@ -55,11 +55,11 @@ impl VerifyJob {
     }
 
     /// Verdict; none while it is running.
-    pub fn verdict(&self) -> Option<&Result<Verdict, Failure>> {
+    pub fn verdict(&self) -> Option<&Result<ChainVerification, Failure>> {
         self.verdict.get()
     }
 
-    fn finish(&self, verdict: Result<Verdict, Failure>) {
+    fn finish(&self, verdict: Result<ChainVerification, Failure>) {
         // The verifying task finishes once.
         if self.verdict.set(verdict).is_ok() {
             self.is_over.notify_waiters();
@@ -87,7 +87,7 @@ impl VerifyJobs {
 /// Starts a verification, unless one is running, and waits briefly for its result.
 pub async fn start(console: &Console, caller: &Caller) -> Result<(), Failure> {
     console.authorize_admin(caller, Action::AdminAudit).await?;
-    let end = console.store().audit_end().await.map_err(store_failure)?;
+    let end = console.store().last_audit_number().await.map_err(store_failure)?;
     let fresh = VerifyJob::new(console.engine().now(), end);
     let (job, is_new) = console.verify_jobs().join(Arc::new(fresh));
     let over = job.is_over.notified();
@@ -106,8 +106,8 @@ pub async fn start(console: &Console, caller: &Caller) -> Result<(), Failure> {
 async fn verify(console: Console, job: Arc<VerifyJob>) {
     let stop = console.deps().stop.clone();
     let verdict = tokio::select! {
-        verdict = console.store().verify_audit_in_sight(Arc::clone(&job.reached)) => verdict.map_err(store_failure),
-        () = stop.cancelled() => Err(Failure::new(Kind::Busy, "the server is stopping; verify the audit log again after the restart")),
+        verdict = console.store().verify_audit_with_progress(Arc::clone(&job.reached)) => verdict.map_err(store_failure),
+        () = stop.cancelled() => Err(Failure::new(FailureKind::Busy, "the server is stopping; verify the audit log again after the restart")),
     };
     job.finish(verdict);
 }
@@ -130,7 +130,7 @@ mod tests {
         assert!(is_new && first.verdict().is_none());
         let (same, is_new) = all.join(fresh());
         assert!(!is_new && Arc::ptr_eq(&first, &same));
-        first.finish(Ok(Verdict::Sound { records: 7, last: 7, seal: String::new() }));
+        first.finish(Ok(ChainVerification::Sound { records: 7, last: 7, seal: String::new() }));
         let (next, is_new) = all.join(fresh());
         assert!(is_new && !Arc::ptr_eq(&first, &next), "a finished verification is not reused");
     }

@@ -2,12 +2,12 @@
 
 use rialto_api_types::webhooks::{NewWebhook, WebhookRow, WebhookState};
 use rialto_model::{
+    audit_event::AuditPhase,
     call::Caller,
-    credential::Source,
-    failure::{Failure, Kind},
+    credential::SecretSource,
+    failure::{Failure, FailureKind},
     ids::{OrgId, fresh, is_slug},
-    verb::Phase,
-    webhook::{Standing, Webhook},
+    webhook::{DeliveryState, Webhook},
 };
 use rialto_policy::Action;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn add_authorized(
         secret,
         allow_private: console.may_use_private_addresses(caller),
         created_at: console.engine().now(),
-        standing: Standing::default(),
+        standing: DeliveryState::default(),
     };
     operation.org(&webhook.org);
     console.store().put_webhook(&webhook).await.map_err(store_failure)?;
@@ -103,7 +103,7 @@ pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Web
             let webhook = find_to_change(console, caller, name, &operation).await?;
             console.store().retry_webhook(&webhook.id).await.map_err(store_failure)?;
             let after = Webhook {
-                standing: Standing { disabled: None, failures: 0, ..webhook.standing.clone() },
+                standing: DeliveryState { disabled: None, failures: 0, ..webhook.standing.clone() },
                 ..webhook.clone()
             };
             operation.after(audit_state(&after));
@@ -165,18 +165,18 @@ async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Webhook,
         (Some(webhook), None) => Ok(webhook),
         (Some(_), Some(_)) => {
             let message = format!("several webhooks have the URL {name}; use the id");
-            Err(Failure::new(Kind::Invalid, message))
+            Err(Failure::new(FailureKind::Invalid, message))
         }
         (None, _) => {
             let message = format!("there is no webhook \"{name}\"; see `rialto webhooks list`");
-            Err(Failure::new(Kind::NotFound, message))
+            Err(Failure::new(FailureKind::NotFound, message))
         }
     }
 }
 
 /// Webhook URL, if events can be sent to it.
 fn parse_address(text: &str) -> Result<String, Failure> {
-    let wrong = |why: &str| Failure::new(Kind::Invalid, format!("\"{}\" {why}", redact_query(text)));
+    let wrong = |why: &str| Failure::new(FailureKind::Invalid, format!("\"{}\" {why}", redact_query(text)));
     let url = text.parse::<Url>().map_err(|_| wrong("is not a URL; use https://example.com/hook"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(wrong("is not an http URL; use one like https://example.com/hook"));
@@ -195,38 +195,42 @@ fn webhook_org(console: &Console, caller: &Caller, new_webhook: &NewWebhook) -> 
         Some(_) if !console.is_local() => {
             let message =
                 "add webhooks for another org on the server's machine, with `rialto webhooks add --org`";
-            Err(Failure::new(Kind::Denied, message))
+            Err(Failure::new(FailureKind::Denied, message))
         }
         Some(org) if is_slug(org) => Ok(OrgId::from(org)),
-        Some(org) => Err(Failure::new(Kind::Invalid, format!("\"{org}\" is not a valid org name"))),
+        Some(org) => Err(Failure::new(FailureKind::Invalid, format!("\"{org}\" is not a valid org name"))),
     }
 }
 
-fn parse_events(events: &[String]) -> Result<Vec<Phase>, Failure> {
+fn parse_events(events: &[String]) -> Result<Vec<AuditPhase>, Failure> {
     if events.is_empty() {
         // Administrative operations are sent only if requested.
-        return Ok(Phase::ALL.into_iter().filter(|phase| *phase != Phase::Admin).collect());
+        return Ok(AuditPhase::ALL.into_iter().filter(|phase| *phase != AuditPhase::Admin).collect());
     }
     let phase = |name: &String| {
-        Phase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
-            let all = Phase::ALL.map(Phase::as_str).join(", ");
-            Failure::new(Kind::Invalid, format!("\"{name}\" is not an event; use {all}"))
+        AuditPhase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
+            let all = AuditPhase::ALL.map(AuditPhase::as_str).join(", ");
+            Failure::new(FailureKind::Invalid, format!("\"{name}\" is not an event; use {all}"))
         })
     };
     events.iter().map(phase).collect()
 }
 
 /// Source of a key in an environment variable. A variable that is set must hold a valid key; it may be set later.
-async fn key_from_environment(console: &Console, caller: &Caller, variable: &str) -> Result<Source, Failure> {
+async fn key_from_environment(
+    console: &Console,
+    caller: &Caller,
+    variable: &str,
+) -> Result<SecretSource, Failure> {
     if !console.may_use_machine_resources(caller) {
         let message = "secrets of the server's machine cannot be used over the network: set [server] allow_commands_over_api, or use `rialto webhooks add` on that machine";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     console.host().check_webhook_key(variable).await?;
-    Ok(Source::Env(variable.to_owned()))
+    Ok(SecretSource::Env(variable.to_owned()))
 }
 
-const fn delivery_state(standing: &Standing) -> WebhookState {
+const fn delivery_state(standing: &DeliveryState) -> WebhookState {
     if standing.disabled.is_some() {
         WebhookState::Disabled
     } else if standing.failures > 0 {

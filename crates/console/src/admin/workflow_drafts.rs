@@ -10,7 +10,7 @@ use rialto_flow::{
 };
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowStatus},
 };
 use rialto_policy::Action;
@@ -91,7 +91,7 @@ async fn check_version(console: &Console, caller: &Caller, draft: &WorkflowDraft
         "\"{name}\" was changed meanwhile: you edited version {version}, and version {newest} is active; \
          open its page again and merge your changes"
     );
-    Err(Failure::new(Kind::Conflict, message))
+    Err(Failure::new(FailureKind::Conflict, message))
 }
 
 /// Name of the draft, or a placeholder.

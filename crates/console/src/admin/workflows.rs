@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rialto_flow::{definition::Workflow, run::NewDefinition};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowKind, FlowRun, FlowStatus},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ pub struct NewWorkflow {
 
 /// Definitions of the caller's project, by name.
 pub async fn list_definitions(console: &Console, caller: &Caller) -> Result<Vec<Flow>, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+    require_right_or_admin(caller, TokenScope::Discover)?;
     Ok(console.workflows().definitions().list(&caller.scope).await?)
 }
 
@@ -80,7 +80,7 @@ pub async fn show(
     name: &str,
     version: Option<u64>,
 ) -> Result<WorkflowView, Failure> {
-    require_right_or_admin(caller, Right::Discover)?;
+    require_right_or_admin(caller, TokenScope::Discover)?;
     let book = console.workflows().definitions();
     let (flow, workflow) = book.show(&caller.scope, name).await?;
     let newest = flow.version;
@@ -88,7 +88,7 @@ pub async fn show(
         return Ok(WorkflowView { flow, workflow, newest });
     };
     let found = console.store().flow(&caller.scope, name, Some(version)).await.map_err(store_failure)?;
-    let none = || Failure::new(Kind::NotFound, format!("there is no version {version} of \"{name}\""));
+    let none = || Failure::new(FailureKind::NotFound, format!("there is no version {version} of \"{name}\""));
     let flow = found.ok_or_else(none)?;
     let workflow = book.workflow(&flow)?;
     Ok(WorkflowView { flow: Arc::new(flow), workflow, newest })

@@ -8,10 +8,10 @@ use rialto_api_types::{
     tasks::TaskDetail,
 };
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::DispatchId,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 
 use super::{
@@ -66,7 +66,7 @@ pub(super) async fn dispatch(request: RouteRequest) -> Result<Response, Failure>
         context: body.context_id,
         timeout: body.timeout_ms.map(to_timeout),
         trace: request.trace(),
-        work: Work {
+        work: WorkDescription {
             work_type: body.work_type,
             description: body.description,
             required_skills: body.required_skills,
@@ -96,13 +96,13 @@ pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn preview(request: RouteRequest) -> Result<Response, Failure> {
-    let work: Work = request.json()?;
+    let work: WorkDescription = request.json()?;
     ok_json(&dispatches::preview(&request.console, &request.caller, &work).await?)
 }
 
 /// Message for the agent: by default the description of the work.
 fn part(body: &NewDispatch) -> Result<Part, Failure> {
-    let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+    let invalid = |message: &str| Failure::new(FailureKind::Invalid, message);
     match &body.message {
         Some(data) if data.is_object() => Ok(Part::data(data.clone())),
         Some(text) => text

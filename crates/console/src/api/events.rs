@@ -17,10 +17,10 @@ use rialto_edge::stream_limits::StreamSlot;
 use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
-    rights::{Right, Rights},
-    store::Audited,
+    store::StoredAuditEvent,
+    token_scopes::{TokenScope, TokenScopes},
 };
 use serde_json::json;
 
@@ -68,14 +68,14 @@ pub(super) const ROUTES: &[Route] = &[get(
 pub(super) async fn watch(request: RouteRequest) -> Result<Response, Failure> {
     let last_seen = last_event_id(&request)?;
     let (console, caller) = (request.console, request.caller);
-    if !caller.rights.meet(Rights::ALL) {
-        return Err(Right::Call.lacking());
+    if !caller.rights.meet(TokenScopes::ALL) {
+        return Err(TokenScope::Call.lacking());
     }
     console.engine().policies().sync().await?;
     let slot = console.deps().streams.acquire(&caller)?;
     let sees_all = console.sees_all_callers(&caller);
     let max_replayed = if sees_all { u64::MAX } else { MAX_REPLAYED_RECORDS };
-    let records = match require_right_or_admin(&caller, Right::Call) {
+    let records = match require_right_or_admin(&caller, TokenScope::Call) {
         Ok(()) => {
             let watch = console
                 .audit_feed()
@@ -142,7 +142,7 @@ impl EventSubscription {
     fn to_sse_event(&self, news: &FeedItem) -> Option<Event> {
         match news {
             FeedItem::Record(record) if self.sees_all || is_own(&self.caller, record) => {
-                let data = Json::of(&AuditRecord::from(&**record));
+                let data = Json::encode(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }
@@ -167,13 +167,13 @@ fn change_event(what: &str) -> Event {
     Event::default().event("change").data(json!({ "what": what }).to_string())
 }
 
-fn is_own(caller: &Caller, record: &Audited) -> bool {
+fn is_own(caller: &Caller, record: &StoredAuditEvent) -> bool {
     &*record.event.verb.caller == caller.id.as_str()
 }
 
 /// Number of the last record that the client has seen.
 fn last_event_id(request: &RouteRequest) -> Result<Option<u64>, Failure> {
     let Some(id) = request.headers.get("last-event-id") else { return Ok(None) };
-    let wrong = || Failure::new(Kind::Invalid, "Last-Event-ID must be the number of a record");
+    let wrong = || Failure::new(FailureKind::Invalid, "Last-Event-ID must be the number of a record");
     id.to_str().ok().and_then(|id| id.parse().ok()).map(Some).ok_or_else(wrong)
 }

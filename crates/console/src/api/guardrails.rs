@@ -8,7 +8,7 @@ use rialto_api_types::{
 };
 use rialto_guard::config::{CheckAction, CheckDirection};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -34,7 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 pub(super) async fn show(request: RouteRequest) -> Result<Response, Failure> {
     let active = guardrails::show(&request.console, &request.caller).await?;
-    ok_json(&GuardrailSettings { guardrails: Json::of(&active) })
+    ok_json(&GuardrailSettings { guardrails: Json::encode(&active) })
 }
 
 pub(super) async fn test(request: RouteRequest) -> Result<Response, Failure> {
@@ -42,7 +42,7 @@ pub(super) async fn test(request: RouteRequest) -> Result<Response, Failure> {
     let part = match (body.text, body.data) {
         (Some(text), None) => Part::text(text),
         (None, Some(data)) => Part::data(data),
-        _ => return Err(Failure::new(Kind::Invalid, "set either text or data")),
+        _ => return Err(Failure::new(FailureKind::Invalid, "set either text or data")),
     };
     let test = GuardrailTestRequest {
         checks: body.checks,
@@ -75,5 +75,5 @@ const fn action(action: GuardrailAction) -> CheckAction {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unreadable(error: serde_json::Error) -> Failure {
-    Failure::new(Kind::Invalid, format!("the body is invalid: guardrail: {error}"))
+    Failure::new(FailureKind::Invalid, format!("the body is invalid: guardrail: {error}"))
 }

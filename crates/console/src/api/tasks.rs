@@ -14,8 +14,8 @@ use rialto_api_types::{
 };
 use rialto_engine::TaskSubscription;
 use rialto_model::{
-    event::Recorded,
-    failure::{Failure, Kind},
+    event::RecordedEvent,
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
     message::Part,
@@ -179,7 +179,7 @@ pub(super) async fn send_message(request: RouteRequest) -> Result<Response, Fail
     let part = match request.json()? {
         TaskReply { text: Some(text), data: None } => Part::text(text),
         TaskReply { text: None, data: Some(data) } => Part::data(data),
-        _ => return Err(Failure::new(Kind::Invalid, "set either `text` or `data`")),
+        _ => return Err(Failure::new(FailureKind::Invalid, "set either `text` or `data`")),
     };
     let task = tasks::send_message(&request.console, &request.caller, request.path_param("id"), part).await?;
     Ok(json_response(StatusCode::ACCEPTED, &AcceptedReply { task_id: task }))
@@ -207,7 +207,7 @@ const fn is_end(event: &rialto_model::event::Event) -> bool {
     matches!(TaskState::Working.after(event), Some(state) if state.is_terminal())
 }
 
-fn to_sse_event(recorded: &Recorded) -> SseEvent {
-    let data = Json::of(recorded);
+fn to_sse_event(recorded: &RecordedEvent) -> SseEvent {
+    let data = Json::encode(recorded);
     SseEvent::default().id(recorded.seq.to_string()).event(recorded.event.name()).data(data.get())
 }

@@ -7,9 +7,9 @@ use rialto_api_types::agents::NewAgent;
 use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use rialto_policy::Action;
 
@@ -97,7 +97,7 @@ fn refresh_form(frame: &PageFrame, filter: &AgentQuery, total: usize) -> Markup 
             (frame.csrf_field())
             input type="hidden" name="q" value=(filter.q);
             input type="hidden" name="health" value=(filter.health.map_or("", Health::as_str));
-            input type="hidden" name="trust" value=(filter.trust.map_or("", Trust::as_str));
+            input type="hidden" name="trust" value=(filter.trust.map_or("", AgentTrust::as_str));
             @if total > 0 {
                 button type="submit" data-picks=(all) title="Fetches the cards of the selected agents, or of all listed agents" { (all) }
             }
@@ -150,7 +150,9 @@ pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
         Ok(Refreshed::Unchanged(_)) => "refreshed",
         Ok(Refreshed::Changed(..)) => "changed",
         Ok(Refreshed::Held(..)) => "held",
-        Err(failure) if matches!(failure.kind, Kind::Denied | Kind::NotFound) => return Err(failure),
+        Err(failure) if matches!(failure.kind, FailureKind::Denied | FailureKind::NotFound) => {
+            return Err(failure);
+        }
         // The error is stored with the agent.
         Err(_) => "unanswered",
     };
@@ -285,7 +287,7 @@ fn filters(frame: &PageFrame, filter: &AgentQuery) -> Markup {
                 label.vh for="trust" { "Trust" }
                 select #trust name="trust" {
                     option value="" { "Any trust" }
-                    @for trust in [Trust::External, Trust::Trusted] {
+                    @for trust in [AgentTrust::External, AgentTrust::Trusted] {
                         option value=(trust) selected[filter.trust == Some(trust)] { (trust) }
                     }
                 }
@@ -371,8 +373,8 @@ pub(super) fn health_badge(health: Health, why: Option<&str>) -> Markup {
 }
 
 /// Badge for a trust level.
-pub(super) fn trust_badge(trust: Trust) -> Markup {
-    let tone = if trust == Trust::External { "tag" } else { "tag good" };
+pub(super) fn trust_badge(trust: AgentTrust) -> Markup {
+    let tone = if trust == AgentTrust::External { "tag" } else { "tag good" };
     html! { span class=(tone) { (trust) } }
 }
 
@@ -381,7 +383,7 @@ fn link(filter: &AgentQuery, cursor: Option<&str>) -> String {
     let given = [
         ("q", Some(filter.q.as_str()).filter(|q| !q.is_empty())),
         ("health", filter.health.map(Health::as_str)),
-        ("trust", filter.trust.map(Trust::as_str)),
+        ("trust", filter.trust.map(AgentTrust::as_str)),
         ("cursor", cursor),
     ];
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {

@@ -4,7 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    approval::{Approval, Waits},
+    approval::{Approval, ApprovalTarget},
     clock::Timestamp,
     failure::Failure,
     json::Json,
@@ -94,9 +94,9 @@ pub(super) fn approval_panel(frame: &PageFrame, approval: &Approval, now: Timest
 /// Subject of an approval: the question and details of a workflow step, or the arguments of a call.
 fn subject(approval: &Approval) -> Markup {
     let args = approval.args.value();
-    let question = args["question"].as_str().filter(|_| approval.waits == Waits::Work);
+    let question = args["question"].as_str().filter(|_| approval.waits == ApprovalTarget::Work);
     let details =
-        if question.is_some() { args.get("details").map(Json::of) } else { Some(approval.args.clone()) };
+        if question.is_some() { args.get("details").map(Json::encode) } else { Some(approval.args.clone()) };
     html! {
         @if let Some(question) = question { p { (text::render_block(question, 4_000)) } }
         @if let Some(details) = details { pre tabindex="0" { code { (pretty_json(&details)) } } }

@@ -4,10 +4,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
+    audit_event::AuditPhase,
     clock::Timestamp,
-    failure::{Failure, Kind},
-    store::{Audited, Verdict},
-    verb::Phase,
+    failure::{Failure, FailureKind},
+    store::{ChainVerification, StoredAuditEvent},
 };
 
 use super::{
@@ -70,12 +70,12 @@ fn verify_progress(job: &VerifyJob, now: Timestamp) -> Markup {
                 progress #far max=(end) value=(reached) {}
                 p { "Each record is compared with its seal; started " (text::time_ago(job.started_at, now)) "." }
             },
-            Some(Ok(Verdict::Sound { records, last: at, seal })) => div.notice.good role="status" {
+            Some(Ok(ChainVerification::Sound { records, last: at, seal })) => div.notice.good role="status" {
                 p { (records) " records, all valid; verification started " (text::time_ago(job.started_at, now)) "." }
                 p { "Seal of record " (at) ". Store it elsewhere to compare it later:" }
                 pre tabindex="0" { code { (seal) } }
             },
-            Some(Ok(Verdict::Broken { record, why })) => div.notice.bad role="alert" {
+            Some(Ok(ChainVerification::Broken { record, why })) => div.notice.bad role="alert" {
                 p { "The audit log was changed: " (text::render_line(why, 300)) ". Compare record " (record) " with a backup." }
             },
             Some(Err(failure)) => (layout::error_message(Some(failure))),
@@ -93,7 +93,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
     let frame = request.frame();
     let (page, failure) = match audit::search(&request.console, &request.caller, &filter).await {
         Ok(page) => (page, None),
-        Err(failure) if failure.kind == Kind::Invalid => {
+        Err(failure) if failure.kind == FailureKind::Invalid => {
             (audit::AuditResults { records: Vec::new(), next: None }, Some(failure))
         }
         Err(failure) => return Err(failure),
@@ -168,7 +168,7 @@ fn filters(frame: &PageFrame, filter: &AuditQuery) -> Markup {
     }
 }
 
-fn table(frame: &PageFrame, records: &[Audited]) -> Markup {
+fn table(frame: &PageFrame, records: &[StoredAuditEvent]) -> Markup {
     html! {
         table.cards {
             thead { tr { th.num { "Record" } th { "Time (UTC)" } th { "Phase" } th { "Skill" } th { "Caller" } th { "Outcome" } th { "Task" } } }
@@ -184,10 +184,10 @@ fn table(frame: &PageFrame, records: &[Audited]) -> Markup {
                             (text::render_line(&event.verb.verb, 80))
                             @if let Some(reason) = &event.context.reason { span.sub { (text::render_message_line(reason, 300)) } }
                             @if let Some(error) = &event.error { span.sub { (text::render_message_line(&error.message, 300)) } }
-                            @if event.phase == Phase::Admin {
+                            @if event.phase == AuditPhase::Admin {
                                 details data-key=(format!("change-{}", record.record)) { summary.small.muted { "change" } pre tabindex="0" { code { (pretty_json(&event.verb.args)) } } }
                             }
-                            @if event.phase == Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
+                            @if event.phase == AuditPhase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
                                 details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty_json(&event.verb.args)) } } }
                             }
                         }

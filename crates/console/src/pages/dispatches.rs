@@ -6,7 +6,7 @@ use rialto_edge::session::API;
 use rialto_model::{
     failure::Failure,
     ids::DispatchId,
-    routing::{Candidate, Dispatch, Verdict},
+    routing::{CandidateVerdict, Dispatch, DispatchCandidate},
 };
 
 use super::{
@@ -150,7 +150,7 @@ fn dispatch_title(dispatch: &Dispatch) -> String {
     names.into_iter().find(|name| !name.trim().is_empty()).unwrap_or_else(|| dispatch.id.to_string())
 }
 
-fn candidate_panel(candidate: &Candidate) -> Markup {
+fn candidate_panel(candidate: &DispatchCandidate) -> Markup {
     let factors = [
         ("capability", candidate.capability_score),
         ("health", candidate.health_factor),
@@ -162,9 +162,9 @@ fn candidate_panel(candidate: &Candidate) -> Markup {
             div.top {
                 h2 { (text::render_line(&candidate.agent, 80)) }
                 @match &candidate.verdict {
-                    Verdict::Chosen => span.tag.good { "selected" },
-                    Verdict::Passed => span.tag { "not selected" },
-                    Verdict::Out(why) => span.tag.warn { "excluded: " (text::render_line(why, 120)) },
+                    CandidateVerdict::Chosen => span.tag.good { "selected" },
+                    CandidateVerdict::Passed => span.tag { "not selected" },
+                    CandidateVerdict::Out(why) => span.tag.warn { "excluded: " (text::render_line(why, 120)) },
                 }
             }
             div.columns {

@@ -9,7 +9,7 @@ use base64::{
 };
 use http::{HeaderValue, header};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     message::{Content, Part},
     task::Task,
 };
@@ -33,11 +33,11 @@ pub(super) fn file_index(task: &Task, part: &Part) -> Option<usize> {
 
 pub(super) async fn download(request: PageRequest) -> Result<Response, Failure> {
     let (task, _) = tasks::show(&request.console, &request.caller, request.path_param("id")).await?;
-    let none = || Failure::new(Kind::NotFound, "the task has no such file; its page lists its files");
+    let none = || Failure::new(FailureKind::NotFound, "the task has no such file; its page lists its files");
     let part =
         request.path_param("at").parse().ok().and_then(|at| result_parts(&task).nth(at)).ok_or_else(none)?;
     let Content::Raw(text) = &part.content else { return Err(none()) };
-    let invalid = |_| Failure::new(Kind::PeerGarbled, "the agent sent this file with invalid base64");
+    let invalid = |_| Failure::new(FailureKind::PeerGarbled, "the agent sent this file with invalid base64");
     let bytes = BASE64.decode(text).map_err(invalid)?;
     let name = format!("attachment; filename=\"{}\"", safe_name(part));
     let headers = [

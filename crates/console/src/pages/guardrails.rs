@@ -138,7 +138,7 @@ fn active_table(all: &[ScopedGuardrail]) -> Markup {
 
 /// Word for a value in the configuration, or for one of its members.
 fn config_word<T: Serialize>(value: &T, member: &str) -> String {
-    let value = Json::of(value).value();
+    let value = Json::encode(value).value();
     let found = if member.is_empty() { &value } else { &value[member] };
     found.as_str().unwrap_or_default().to_owned()
 }

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_edge::status;
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 
@@ -183,8 +183,8 @@ impl PageFrame {
 /// Error page, with a link to the previous console page or the overview.
 pub(crate) fn error_page(frame: &PageFrame, failure: &Failure) -> Response {
     let heading = match failure.kind {
-        Kind::Denied => "Permission denied",
-        Kind::NotFound => "Not found",
+        FailureKind::Denied => "Permission denied",
+        FailureKind::NotFound => "Not found",
         _ => "Error",
     };
     let body = html! {
@@ -193,7 +193,7 @@ pub(crate) fn error_page(frame: &PageFrame, failure: &Failure) -> Response {
             div.notice.bad role="alert" tabindex="-1" { (text::render_message(&failure.message, 2_000)) }
             div.actions {
                 a.button href=(frame.back.clone().unwrap_or_else(|| frame.url(""))) { "Back" }
-                @if failure.kind == Kind::Denied && frame.back.is_some() { a.button href=(frame.url("")) { "First steps" } }
+                @if failure.kind == FailureKind::Denied && frame.back.is_some() { a.button href=(frame.url("")) { "First steps" } }
             }
         }
     };

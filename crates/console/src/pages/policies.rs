@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::policies::{DecisionChange, NewPolicy};
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 use rialto_policy::{Action, OWNER_ADMIN, PolicySourceError, STARTER};
 
 use super::{
@@ -84,7 +84,8 @@ pub(super) async fn edit(request: PageRequest) -> Result<Response, Failure> {
         Ok(found) => Some(found),
         // A removed text can be restored from its versions.
         Err(failure)
-            if failure.kind == Kind::NotFound && versions.as_ref().is_ok_and(|all| !all.is_empty()) =>
+            if failure.kind == FailureKind::NotFound
+                && versions.as_ref().is_ok_and(|all| !all.is_empty()) =>
         {
             None
         }
@@ -137,7 +138,7 @@ async fn check_unchanged(request: &PageRequest, name: &str) -> Result<(), Failur
     let Some(was) = request.field("was") else { return Ok(()) };
     let now = match policies::show(&request.console, &request.caller, name).await {
         Ok(found) => text_hash(&found.text),
-        Err(failure) if failure.kind == Kind::NotFound => String::new(),
+        Err(failure) if failure.kind == FailureKind::NotFound => String::new(),
         Err(failure) => return Err(failure),
     };
     if now == was {
@@ -148,7 +149,7 @@ async fn check_unchanged(request: &PageRequest, name: &str) -> Result<(), Failur
     } else {
         format!("\"{name}\" was changed since you opened it; open it in another tab and merge your changes")
     };
-    Err(Failure::new(Kind::Conflict, message))
+    Err(Failure::new(FailureKind::Conflict, message))
 }
 
 /// Hash that tells two texts apart.

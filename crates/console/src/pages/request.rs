@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, header};
 use rialto_edge::session::BrowserSession;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 
@@ -46,7 +46,7 @@ impl PageRequest {
         let (parts, body) = request.into_parts();
         let (caller, session) = (parts.extensions.get::<Caller>(), parts.extensions.get::<BrowserSession>());
         let (Some(caller), Some(session)) = (caller.cloned(), session.cloned()) else {
-            let failure = Failure::new(Kind::Unauthenticated, "this request has no caller");
+            let failure = Failure::new(FailureKind::Unauthenticated, "this request has no caller");
             return Err(Box::new(rialto_edge::problem::respond(&failure)));
         };
         let query = parse_pairs(parts.uri.query().unwrap_or_default().as_bytes());
@@ -66,14 +66,14 @@ impl PageRequest {
         };
         if parts.method == Method::POST {
             let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
-                let failure = Failure::new(Kind::Invalid, "the form is incomplete or too large");
+                let failure = Failure::new(FailureKind::Invalid, "the form is incomplete or too large");
                 return Err(Box::new(layout::error_page(&request.frame(), &failure)));
             };
             request.form = parse_pairs(&body);
             if !request.session.is_proven(request.field("csrf")) {
                 let message =
                     "this page is outdated, or you signed in again since; reload it and send the form again";
-                let failure = Failure::new(Kind::Denied, message);
+                let failure = Failure::new(FailureKind::Denied, message);
                 return Err(Box::new(layout::error_page(&request.frame(), &failure)));
             }
         }

@@ -8,9 +8,9 @@ use rialto_api_types::tasks::{
 use rialto_edge::session::API;
 use rialto_model::{
     approval::Approval,
-    call::Door,
-    deployed::Backing,
-    failure::{Failure, Kind},
+    backing::Backing,
+    call::EntryProtocol,
+    failure::{Failure, FailureKind},
     ids::SkillId,
     json::Json,
     message::{Content, Part},
@@ -44,7 +44,9 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
     let task = match task {
         Ok((task, _)) => task,
         // A denied call has audit records, but no task.
-        Err(failure) if failure.kind == Kind::NotFound => return Ok(denied_call(&request, &inspected)),
+        Err(failure) if failure.kind == FailureKind::NotFound => {
+            return Ok(denied_call(&request, &inspected));
+        }
         Err(failure) => return Err(failure),
     };
     let frame = request.frame();
@@ -133,7 +135,7 @@ pub(super) async fn send_message(request: PageRequest) -> Result<Response, Failu
 
 /// Message from the form: text or JSON.
 fn read_message(request: &PageRequest) -> Result<Part, Failure> {
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
     match (request.field("data").unwrap_or_default().trim(), request.field("text").unwrap_or_default()) {
         ("", text) if text.trim().is_empty() => Err(invalid("enter a message before you send it".to_owned())),
         ("", text) => Ok(Part::text(text)),
@@ -240,7 +242,7 @@ fn sides(inspected: &CallInspection) -> Markup {
             section.panel {
                 h2 { "Request" }
                 dl.facts {
-                    (detail_row("Caller", caller_request.caller.as_deref())) (detail_row("Protocol", caller_request.door.map(Door::as_str))) (detail_row("Target", caller_request.called.as_deref()))
+                    (detail_row("Caller", caller_request.caller.as_deref())) (detail_row("Protocol", caller_request.door.map(EntryProtocol::as_str))) (detail_row("Target", caller_request.called.as_deref()))
                     (detail_row("Context ID", caller_request.context_id.as_deref())) (detail_row("Message ID", caller_request.message_id.as_deref()))
                 }
                 @if let Some(args) = &caller_request.arguments { pre tabindex="0" { code { (pretty_json(args)) } } }

@@ -5,9 +5,9 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::tokens::{NewToken, TokenState};
 use rialto_model::{
-    failure::{Failure, Kind},
-    rights::Right,
+    failure::{Failure, FailureKind},
     store::Token,
+    token_scopes::TokenScope,
 };
 
 use super::{
@@ -28,7 +28,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
 pub(super) async fn create(request: PageRequest) -> Result<Response, Failure> {
     let created = match read_form(&request) {
         Ok(new) => tokens::create(&request.console, &request.caller, &new).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match created {
         Ok((row, token)) => {
@@ -58,7 +58,8 @@ fn read_form(request: &PageRequest) -> Result<NewToken, &'static str> {
             );
         }
     };
-    let scopes: Vec<Right> = request.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
+    let scopes: Vec<TokenScope> =
+        request.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
     if scopes.is_empty() {
         return Err("scopes: select at least one of call, discover and admin");
     }
@@ -117,9 +118,9 @@ async fn show(request: &PageRequest, status: StatusCode, notice: &Markup) -> Res
 /// Form to create a token, with the previous values after an error.
 fn form(frame: &PageFrame, given: Option<&PageRequest>) -> Markup {
     let field = |name| given.and_then(|request| request.field(name));
-    let is_ticked = |right: Right| match given {
+    let is_ticked = |right: TokenScope| match given {
         Some(request) => request.fields("scope").iter().any(|word| word == right.as_str()),
-        None => right != Right::Admin,
+        None => right != TokenScope::Admin,
     };
     html! {
         form.panel method="post" action=(frame.url(PAGE_PATH)) {
@@ -128,7 +129,7 @@ fn form(frame: &PageFrame, given: Option<&PageRequest>) -> Markup {
             div.filters {
                 div { label for="caller" { "Caller" } input #caller type="text" name="caller" value=[field("caller")] required autocomplete="off" placeholder="ann"; }
                 div { label for="days" { "Expires after days" } input #days type="text" inputmode="numeric" name="days" value=[field("days")] placeholder="never"; }
-                @for right in Right::EACH {
+                @for right in TokenScope::EACH {
                     label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[is_ticked(right)]; (right.as_str()) }
                 }
                 button.first type="submit" { "Create" }

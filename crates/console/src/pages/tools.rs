@@ -5,10 +5,10 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    agent::{Agent, Keep, Trust},
+    agent::{Agent, AgentTrust, RowStorage},
+    backing::BackingTransport,
     clock::Timestamp,
-    deployed::Via,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use rialto_policy::Action;
@@ -61,7 +61,7 @@ pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
 pub(super) async fn deploy(request: PageRequest) -> Result<Response, Failure> {
     let deployed = match read_form(&request) {
         Ok(described) => tools::deploy(&request.console, &request.caller, &described.to_string()).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match deployed {
         Ok(_) => Ok(request.redirect(PAGE_PATH, "deployed")),
@@ -74,7 +74,7 @@ pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
     match refreshed {
         Ok(_) => Ok(request.redirect(PAGE_PATH, "asked")),
         // The error is shown beside its name.
-        Err(failure) if failure.kind != Kind::Denied && failure.kind != Kind::NotFound => {
+        Err(failure) if failure.kind != FailureKind::Denied && failure.kind != FailureKind::NotFound => {
             Ok(request.redirect(PAGE_PATH, "silent"))
         }
         Err(failure) => Err(failure),
@@ -134,10 +134,10 @@ fn deployment_panel(frame: &PageFrame, row: &Agent, may: bool, now: Timestamp) -
                 div {
                     h2 {
                         (text::render_line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) }
-                        @if row.trust == Trust::External { " " span.tag { (row.trust.as_str()) } }
+                        @if row.trust == AgentTrust::External { " " span.tag { (row.trust.as_str()) } }
                     }
                     // Its address or command says much about the server's machine.
-                    @if may { p.sub { (text::render_line(&row.backing.via().map(Via::described).unwrap_or_default(), 160)) } }
+                    @if may { p.sub { (text::render_line(&row.backing.via().map(BackingTransport::described).unwrap_or_default(), 160)) } }
                 }
                 div.actions {
                     (health_badge(row.health, row.last_error.as_deref()))
@@ -147,7 +147,7 @@ fn deployment_panel(frame: &PageFrame, row: &Agent, may: bool, now: Timestamp) -
                             (frame.csrf_field())
                             button type="submit" aria-label=(format!("Refresh {}", row.slug)) title="Lists its tools again and restarts a stopped program" { "Refresh" }
                         }
-                        @if row.keep == Keep::Configured {
+                        @if row.keep == RowStorage::Configured {
                             span.muted { "Managed by rialto.toml" }
                         } @else {
                             a.button.danger href=(frame.url(&format!("{at}/remove"))) data-dialog aria-label=(format!("Remove {}", row.slug)) { "Remove" }

@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     message::Part,
     name,
 };
@@ -41,7 +41,7 @@ pub(super) async fn call(request: PageRequest) -> Result<Response, Failure> {
     });
     let started = match part {
         Ok(part) => tasks::start(&request.console, &request.caller, target.clone(), part).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match started {
         Ok(task) => Ok(request.redirect(&format!("/tasks/{}", encode_segment(task.as_str())), "begun")),
@@ -54,26 +54,26 @@ pub(super) async fn call(request: PageRequest) -> Result<Response, Failure> {
     }
 }
 
-async fn find_target(request: &PageRequest) -> Result<Target, Failure> {
+async fn find_target(request: &PageRequest) -> Result<CallTarget, Failure> {
     let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
     let id = request.path_param("skill");
     let skill = agent.card.skill(id).cloned();
     let skill = skill.ok_or_else(|| {
         Failure::new(
-            Kind::NotFound,
+            FailureKind::NotFound,
             format!("{} has no skill \"{id}\"; its page lists its skills", agent.slug),
         )
     })?;
-    Ok(Target { agent, skill: Some(skill) })
+    Ok(CallTarget { agent, skill: Some(skill) })
 }
 
 fn call_form(
     frame: &PageFrame,
-    target: &Target,
+    target: &CallTarget,
     given: &[(String, String)],
     failure: Option<&Failure>,
 ) -> Markup {
-    let Target { agent, skill: Some(skill) } = target else { return html! {} };
+    let CallTarget { agent, skill: Some(skill) } = target else { return html! {} };
     let action = format!("/agents/{}/try/{}", encode_segment(&agent.slug), encode_segment(skill.id.as_str()));
     html! {
         div data-dialog-body {

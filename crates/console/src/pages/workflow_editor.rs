@@ -5,7 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_flow::{graph::NodeMarkers, problem::DefinitionProblem};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::FlowStatus,
 };
 use rialto_policy::Action;
@@ -91,9 +91,9 @@ pub(super) async fn save(request: PageRequest) -> Result<Response, Failure> {
         Ok(flow) => Ok(request.redirect(&format!("{PAGE_PATH}/{}", encode_segment(&flow.name)), "kept")),
         Err(failure) => {
             // The problems are listed below the definition.
-            let is_listed_below = failure.kind == Kind::Invalid && !checked.problems.is_empty();
+            let is_listed_below = failure.kind == FailureKind::Invalid && !checked.problems.is_empty();
             let summary = Failure::new(
-                Kind::Invalid,
+                FailureKind::Invalid,
                 "the definition is invalid and was not saved; see the problems below it",
             );
             let failure = if is_listed_below { &summary } else { &failure };
@@ -105,7 +105,7 @@ pub(super) async fn save(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn set_status(request: PageRequest) -> Result<Response, Failure> {
     let Some(status) = parse_status(request.field("status")) else {
-        return Err(Failure::new(Kind::Invalid, "a workflow is draft, active or archived"));
+        return Err(Failure::new(FailureKind::Invalid, "a workflow is draft, active or archived"));
     };
     let flow =
         workflows::set_status(&request.console, &request.caller, request.path_param("name"), status).await?;

@@ -10,7 +10,7 @@ use rialto_flow::{
 };
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStatus, RunState},
     ids::TaskId,
     json::Json,
@@ -73,7 +73,7 @@ pub(super) async fn run(request: PageRequest) -> Result<Response, Failure> {
     let shown = workflows::show(&request.console, &request.caller, request.path_param("name"), None).await?;
     let started = match read_input(&shown.workflow, &request.form) {
         Ok(part) => runs::start_from_form(&request.console, &request.caller, &shown.flow, part).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match started {
         Ok(started) if started.is_run => {
@@ -102,7 +102,7 @@ async fn page(
     };
     let (runs, next) = match runs::list(&request.console, &request.caller, &filter).await {
         // A caller without permission to call sees the workflow without its runs.
-        Err(failure) if failure.kind == Kind::Denied => (Vec::new(), None),
+        Err(failure) if failure.kind == FailureKind::Denied => (Vec::new(), None),
         found => found?,
     };
     let may = request.console.check_admin(&request.caller, Action::AdminAgents);

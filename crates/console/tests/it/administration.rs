@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use rialto_console::api::routes;
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
+    audit_event::{AuditEvent, InvocationOutcome},
     ids::Scope,
-    rights::Rights,
-    store::{AuditFilter, Verdict},
-    verb::{Outcome, VerbEvent},
+    store::{AuditFilter, ChainVerification},
+    token_scopes::TokenScopes,
 };
 use rialto_testkit::{agents, peer::ScriptedPeer};
 use serde_json::{Value, json};
@@ -48,20 +48,20 @@ fn op(
 async fn fixture() -> Fixture {
     let fixture = Fixture::pinned_with(ScriptedPeer::echo(), MACHINE).await;
     let card = || agents::card("Desk", vec![agents::skill("ask")]);
-    fixture.register("https://desk.example.com", card(), Trust::External).await;
+    fixture.register("https://desk.example.com", card(), AgentTrust::External).await;
     fixture.discovery.serve("https://new.example.com", agents::card("New", vec![]));
     fixture.discovery.serve("mcp:files", agents::card("Files", vec![]));
     fixture
 }
 
-async fn records(fixture: &Fixture) -> Vec<VerbEvent> {
+async fn records(fixture: &Fixture) -> Vec<AuditEvent> {
     let filter = AuditFilter { admin: true, ..AuditFilter::newest(1_000) };
-    let found = fixture.store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    let found = fixture.store.audit_records(&Scope::default(), &filter).await.unwrap();
     found.into_iter().map(|record| record.event).collect()
 }
 
 /// Sends a request that writes one record. Returns the response and the record.
-async fn one_record(fixture: &Fixture, token: &str, op: &Op) -> (crate::fixture::TestResponse, VerbEvent) {
+async fn one_record(fixture: &Fixture, token: &str, op: &Op) -> (crate::fixture::TestResponse, AuditEvent) {
     let before = records(fixture).await.len();
     let answer = fixture.api(token, op.method, &op.path, &op.body).await;
     let mut after = records(fixture).await;
@@ -271,11 +271,11 @@ async fn every_administrative_operation_writes_one_audit_record() {
             continue;
         }
         if op.verb == "approve_call" {
-            assert!(answer.status == 404 && record.outcome == Some(Outcome::Failed), "{what}");
+            assert!(answer.status == 404 && record.outcome == Some(InvocationOutcome::Failed), "{what}");
             continue;
         }
         assert!((200..300).contains(&answer.status), "{what}");
-        assert_eq!((record.outcome, &record.error), (Some(Outcome::Completed), &None), "{what}");
+        assert_eq!((record.outcome, &record.error), (Some(InvocationOutcome::Completed), &None), "{what}");
         assert_eq!((!args["before"].is_null(), !args["after"].is_null()), op.states, "{what}");
         assert!(
             args["before"] != args["after"]
@@ -288,7 +288,7 @@ async fn every_administrative_operation_writes_one_audit_record() {
     for secret in ["hunter2", "rialto_fresh", "whsec_made"] {
         assert!(!all.contains(secret), "{secret} is on record");
     }
-    assert!(matches!(fixture.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(fixture.store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn every_denied_attempt_writes_one_audit_record() {
             "{what}"
         );
     }
-    assert!(matches!(fixture.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(fixture.store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
 }
 
 #[tokio::test]
@@ -328,7 +328,7 @@ async fn an_unreadable_request_writes_one_audit_record() {
             let what = format!("{} {}: {answer:?} {record:?}", attempt.method, attempt.path);
             assert_eq!(answer.status, 400, "{what}");
             assert_eq!((&*record.verb.verb, &*record.verb.caller), (op.verb, "ann"), "{what}");
-            assert_eq!(record.outcome, Some(Outcome::Failed), "{what}");
+            assert_eq!(record.outcome, Some(InvocationOutcome::Failed), "{what}");
         }
     }
     assert!(with_body > 10, "{with_body}");
@@ -374,7 +374,7 @@ async fn sign_in_sign_out_and_failed_sign_in_are_recorded() {
     let cookie = fixture.sign_in(ANN).await;
     let signed_in = records(&fixture).await.remove(0);
     assert_eq!((&*signed_in.verb.verb, &*signed_in.verb.caller), ("session.sign_in", "ann"));
-    assert_eq!(signed_in.outcome, Some(Outcome::Completed));
+    assert_eq!(signed_in.outcome, Some(InvocationOutcome::Completed));
     sign_out(&fixture, &cookie).await;
     let signed_out = records(&fixture).await.remove(0);
     assert_eq!((&*signed_out.verb.verb, &*signed_out.verb.caller), ("session.sign_out", "ann"));
@@ -445,7 +445,7 @@ async fn sign_out(fixture: &Fixture, cookie: &str) {
 async fn without_permission_to_write_policies_only_external_servers_are_deployed() {
     let carl = r#"permit (principal == User::"carl", action == Action::"admin_agents", resource);"#;
     let fixture = Fixture::with_policies(ScriptedPeer::echo(), carl).await;
-    fixture.add_token("carl", "carl's token", Rights::ALL).await;
+    fixture.add_token("carl", "carl's token", TokenScopes::ALL).await;
     fixture.discovery.serve("mcp:files", agents::card("Files", vec![agents::skill("read")]));
     let deploy = async |token: &str, trust: Value| {
         let body =

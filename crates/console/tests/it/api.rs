@@ -1,7 +1,7 @@
 //! `/api/v1`: responses and permissions.
 
 use rialto_console::api::{Route, routes};
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted, finished_with_data, working},
@@ -16,7 +16,7 @@ async fn fixture() -> Fixture {
     let mut events = vec![accepted("t-1", "c-1"), working()];
     events.extend(finished_with_data(json!({ "n": 1 })));
     let fixture = Fixture::new(ScriptedPeer::telling(events)).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     fixture
 }
 
@@ -105,7 +105,7 @@ async fn a_failed_registration_reports_its_reason() {
 async fn sources_of_secrets_are_visible_to_administrators_only() {
     let fixture = fixture().await;
     let desk = fixture.engine.registry().find(&rialto_model::ids::Scope::default(), "desk").unwrap();
-    let source = rialto_model::credential::Source::Env("DESK_TOKEN".into());
+    let source = rialto_model::credential::SecretSource::Env("DESK_TOKEN".into());
     let credential = rialto_model::credential::Credential::new(source);
     fixture.engine.registry().set_credential(&desk, Some(credential)).await.unwrap();
     for path in ["/api/v1/agents", "/api/v1/agents/desk"] {
@@ -131,7 +131,7 @@ async fn lists_have_pages() {
     for n in 0..5 {
         let name = format!("Agent {n}");
         fixture
-            .register(&format!("https://a{n}.example.com"), agents::card(&name, vec![]), Trust::External)
+            .register(&format!("https://a{n}.example.com"), agents::card(&name, vec![]), AgentTrust::External)
             .await;
     }
     let mut path = "/api/v1/agents?limit=2&q=agent".to_owned();
@@ -155,13 +155,13 @@ async fn lists_have_pages() {
 async fn a_caller_sees_its_own_tasks_and_an_auditor_sees_all_tasks() {
     let fixture = fixture().await;
     let bob = rialto_model::call::Caller {
-        rights: rialto_model::rights::Rights::default(),
+        rights: rialto_model::token_scopes::TokenScopes::default(),
         ..rialto_model::call::Caller::user("bob")
     };
     let target = fixture.engine.calls().resolve(&bob, "desk.ask").unwrap();
     let request = rialto_engine::CallRequest::skill(
         bob,
-        rialto_model::call::Door::Http,
+        rialto_model::call::EntryProtocol::Http,
         target,
         rialto_model::json::Json::parse(r#"{"big":12345678901234567890123}"#).unwrap(),
     );

@@ -1,6 +1,6 @@
 //! Approvals: visibility, decisions and their effect on calls.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -18,7 +18,7 @@ async fn fixture() -> Fixture {
     let fixture = Fixture::with_policies(peer, ASKS).await;
     let schema = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
     let card = agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]);
-    fixture.register("https://desk.example.com", card, Trust::Trusted).await;
+    fixture.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     fixture.keep_approvals();
     fixture
 }

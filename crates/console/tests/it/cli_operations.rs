@@ -1,6 +1,6 @@
 //! Operations that commands use with `--server`: calls by name, inspection, costs and identity.
 
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted, finished_with_data, working},
@@ -15,7 +15,7 @@ async fn fixture() -> Fixture {
     let mut events = vec![accepted("t-1", "c-1"), working()];
     events.extend(finished_with_data(json!({ "n": 1 })));
     let fixture = Fixture::new(ScriptedPeer::telling(events)).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     fixture
 }
 
@@ -133,7 +133,7 @@ async fn secrets_of_the_machine_cannot_be_used_over_the_network() {
 #[tokio::test]
 async fn a_refresh_reports_the_result_of_each_agent() {
     let fixture = fixture().await;
-    fixture.register("https://a.example.com", agents::card("A", vec![]), Trust::External).await;
+    fixture.register("https://a.example.com", agents::card("A", vec![]), AgentTrust::External).await;
     fixture.discovery.serve("https://a.example.com", agents::card("A", vec![agents::skill("new")]));
     let came = fixture.api(ANN, "POST", "/api/v1/refresh", "").await.json();
     assert_eq!((&came["refreshed"], &came["failed"]), (&json!(2), &json!(0)));

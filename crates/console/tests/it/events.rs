@@ -1,10 +1,10 @@
 //! `/api/v1/events`: records and changes that each caller gets.
 
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
     ids::Scope,
     message::Part,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_testkit::{
     agents,
@@ -37,7 +37,7 @@ async fn fixture_with(policies: &str) -> Fixture {
 
 async fn register(fixture: &Fixture, name: &str, skill: &str) {
     let url = format!("https://{}.example.com", name.to_lowercase());
-    fixture.register(&url, agents::card(name, vec![agents::skill(skill)]), Trust::Trusted).await;
+    fixture.register(&url, agents::card(name, vec![agents::skill(skill)]), AgentTrust::Trusted).await;
 }
 
 async fn change(listening: &mut EventReader) -> Value {
@@ -121,7 +121,7 @@ async fn a_thousand_changes_are_combined_into_a_few_events() {
     let registry = fixture.engine.registry();
     for n in 0..1_000 {
         let desk = registry.find(&Scope::default(), "desk").unwrap();
-        let trust = if n % 2 == 0 { Trust::External } else { Trust::Trusted };
+        let trust = if n % 2 == 0 { AgentTrust::External } else { AgentTrust::Trusted };
         registry.set_trust(&desk, trust).await.unwrap();
     }
     fixture.api(ANN, "PUT", "/api/v1/policies/x", r#"{"text":"// nothing"}"#).await;
@@ -135,7 +135,7 @@ async fn a_thousand_changes_are_combined_into_a_few_events() {
 #[tokio::test]
 async fn a_caller_with_the_scope_discover_gets_changes_and_no_records() {
     let fixture = fixture().await;
-    fixture.add_token("bob", "bob's other token", Rights::of([Right::Discover])).await;
+    fixture.add_token("bob", "bob's other token", TokenScopes::from_scopes([TokenScope::Discover])).await;
     let mut looks = fixture.listen("bob's other token", &[]).await;
     assert_eq!(fixture.api(BOB, "POST", "/api/v1/dispatch", WORK).await.status, 200);
     register(&fixture, "New", "do").await;

@@ -1,6 +1,6 @@
 //! Navigation: unknown paths, links, redirects and errors.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -13,7 +13,7 @@ const DESK: &str = "https://desk.example.com";
 
 async fn fixture() -> Fixture {
     let fixture = Fixture::new(ScriptedPeer::telling(finished_with(vec![Part::text("done")]))).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     fixture
 }
 
@@ -175,7 +175,7 @@ async fn only_matching_agents_are_refreshed() {
     let fixture = fixture().await;
     for n in 0..3 {
         let url = format!("https://other{n}.example.com");
-        fixture.register(&url, agents::card(&format!("Other {n}"), vec![]), Trust::External).await;
+        fixture.register(&url, agents::card(&format!("Other {n}"), vec![]), AgentTrust::External).await;
     }
     fixture.discovery.stop(DESK);
     let list = fixture.page("/factory/agents?q=other").await.body;
@@ -220,7 +220,7 @@ async fn a_file_is_downloaded_and_never_rendered() {
         ..Part::text("")
     };
     let fixture = Fixture::new(ScriptedPeer::telling(finished_with(vec![Part::text("here"), part]))).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     let begun = fixture.submit(ANN, "/factory/agents/desk/try/ask", "message=hello").await;
     let task = begun.header("location").split('?').next().unwrap().to_owned();
     let page = fixture.wait_for(&task, "Download").await.body;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
+    backing,
     card::Skill,
-    deployed,
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     ids::Scope,
     message::{Message, Part, Role},
 };
@@ -25,7 +25,11 @@ async fn fixture() -> Fixture {
     let fixture = Fixture::new(ScriptedPeer::telling(finished_with(vec![Part::text("well <done>")]))).await;
     let schema = json!({ "type": "object", "required": ["to"], "properties": { "to": { "type": "string" }, "n": { "type": "integer" } } });
     fixture
-        .register(DESK, agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]), Trust::Trusted)
+        .register(
+            DESK,
+            agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]),
+            AgentTrust::Trusted,
+        )
         .await;
     fixture
 }
@@ -109,9 +113,9 @@ async fn text_of_a_hostile_agent_is_escaped_and_truncated() {
     };
     let mut card = agents::card(evil, vec![skill, agents::skill(&long)]);
     card.description = format!("{evil}{long}");
-    let agent = fixture.register("https://evil.example.com", card, Trust::External).await;
+    let agent = fixture.register("https://evil.example.com", card, AgentTrust::External).await;
     let big = agents::card(&long, vec![]);
-    fixture.register("https://long.example.com", big, Trust::External).await;
+    fixture.register("https://long.example.com", big, AgentTrust::External).await;
     let paths = [
         "/factory/agents".to_owned(),
         format!("/factory/agents/{}", agent.slug),
@@ -204,7 +208,10 @@ async fn forms_do_their_work_and_redirect() {
     assert_eq!(page.status, 200);
     let trusted = send(&fixture, "/factory/agents/new/trust", "trust=trusted").await;
     assert_eq!(trusted.header("location"), "/factory/agents/new?done=trusted");
-    assert_eq!(fixture.engine.registry().find(&Default::default(), "new").unwrap().trust, Trust::Trusted);
+    assert_eq!(
+        fixture.engine.registry().find(&Default::default(), "new").unwrap().trust,
+        AgentTrust::Trusted
+    );
     assert_eq!(
         send(&fixture, "/factory/refresh", "pick=new").await.header("location"),
         "/factory/agents?done=refreshed-all"
@@ -226,7 +233,7 @@ async fn forms_do_their_work_and_redirect() {
 #[tokio::test]
 async fn a_changed_card_waits_for_approval_with_its_difference() {
     let fixture = Fixture::pinned().await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     fixture.discovery.serve(DESK, agents::card("Desk <new>", vec![agents::skill("tell")]));
     let held = send(&fixture, "/factory/agents/desk/refresh", "").await;
     assert_eq!(held.header("location"), "/factory/agents/desk?done=held");
@@ -281,9 +288,9 @@ async fn a_skill_is_called_from_its_form_and_its_task_page_shows_the_result() {
 #[tokio::test]
 async fn a_question_is_answered_on_the_page_of_its_task() {
     let asked = Event::Asked {
-        ask: Ask::Input,
+        ask: QuestionKind::Input,
         message: Some(Message::new("m", Role::Agent, vec![Part::text("which one?")])),
-        aside: Aside::default(),
+        aside: EventAside::default(),
     };
     let peer = ScriptedPeer::with(move |call| {
         let events = if call.continues.task_id.is_some() {
@@ -294,7 +301,7 @@ async fn a_question_is_answered_on_the_page_of_its_task() {
         Box::pin(futures::stream::iter(events))
     });
     let fixture = Fixture::new(Arc::clone(&peer)).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     let begun = send(&fixture, "/factory/agents/desk/try/ask", "message=hello").await;
     let place = begun.header("location").split('?').next().unwrap().to_owned();
     let shows = async |words: &str| {
@@ -368,7 +375,7 @@ async fn many_agents_are_refreshed_in_the_background() {
     assert!(fixture.page("/factory/refresh").await.body.contains("No background refresh"));
     for n in 0..25 {
         let url = format!("https://agent{n}.example.com");
-        fixture.register(&url, agents::card(&format!("Agent {n}"), vec![]), Trust::Trusted).await;
+        fixture.register(&url, agents::card(&format!("Agent {n}"), vec![]), AgentTrust::Trusted).await;
     }
     fixture.discovery.stop("https://agent7.example.com");
     let begun = send(&fixture, "/factory/refresh", "").await;
@@ -421,7 +428,7 @@ async fn ten_thousand_agents_are_listed_in_pages() {
     let fixture = Fixture::new(ScriptedPeer::echo()).await;
     for n in 0..10_000 {
         let mut row = agents::agent(&format!("Agent {n:05}"), vec![agents::skill("do")]);
-        (row.trust, row.version) = (Trust::External, 1);
+        (row.trust, row.version) = (AgentTrust::External, 1);
         fixture.store.put_agent(&row, None).await.unwrap();
     }
     fixture.engine.policies().sync().await.unwrap();
@@ -445,7 +452,7 @@ async fn ten_thousand_agents_are_listed_in_pages() {
 #[tokio::test]
 async fn a_change_of_an_external_server_is_approved_on_its_page() {
     let fixture = fixture().await;
-    let card = |text: &str| deployed::card("weather", "", None, vec![deployed::skill("look", "look", text)]);
+    let card = |text: &str| backing::card("weather", "", None, vec![backing::skill("look", "look", text)]);
     fixture.discovery.serve("mcp:weather", card("Looks"));
     let form = "kind=mcp&name=weather&trust=external&url=https%3A%2F%2Ftools.example.com";
     assert_eq!(send(&fixture, "/factory/tools", form).await.status, 303);

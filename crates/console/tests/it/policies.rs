@@ -1,6 +1,6 @@
 //! Policy editor: concurrent changes, the lockout warning and templates.
 
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{agents, peer::ScriptedPeer};
 
 use crate::fixture::{ANN, Fixture, TestResponse};
@@ -8,7 +8,7 @@ use crate::fixture::{ANN, Fixture, TestResponse};
 async fn fixture() -> Fixture {
     let fixture = Fixture::new(ScriptedPeer::echo()).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    fixture.register("https://desk.example.com", card, Trust::Trusted).await;
+    fixture.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     fixture
 }
 

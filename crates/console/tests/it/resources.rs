@@ -1,6 +1,6 @@
 //! `/api/v1` for dispatches, workflows, tools, guardrails, webhooks and secrets.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -14,7 +14,7 @@ const FLOW: &str = "name: two\nstatus: active\nnodes: { one: { type: tool, tool:
 async fn fixture() -> Fixture {
     let fixture = Fixture::new(ScriptedPeer::telling(finished_with(vec![Part::text("well done")]))).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    fixture.register("https://desk.example.com", card, Trust::Trusted).await;
+    fixture.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     fixture
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use rialto_model::{
-    agent::Trust,
-    event::{Aside, Ask, Event},
+    agent::AgentTrust,
+    event::{Event, EventAside, QuestionKind},
     message::{Message, Part, Role},
 };
 use rialto_testkit::{
@@ -25,9 +25,9 @@ const AUDITOR: &str =
 fn asking() -> Arc<ScriptedPeer> {
     ScriptedPeer::with(move |call| {
         let asked = Event::Asked {
-            ask: Ask::Input,
+            ask: QuestionKind::Input,
             message: Some(Message::new("m", Role::Agent, vec![Part::text("which one?")])),
-            aside: Aside::default(),
+            aside: EventAside::default(),
         };
         let goes_on = call.continues.task_id.is_some();
         let said = call.parts.iter().map(|part| format!("{:?}", part.content)).collect::<String>();
@@ -42,7 +42,7 @@ fn asking() -> Arc<ScriptedPeer> {
 
 async fn fixture(policies: &str) -> Fixture {
     let fixture = Fixture::with_policies(asking(), policies).await;
-    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    fixture.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     fixture
 }
 
@@ -103,7 +103,7 @@ async fn a_call_that_waits_for_approval_is_not_sent() {
 async fn a_denied_call_has_a_page_with_the_reason() {
     let fixture = fixture("").await;
     let card = agents::card("Other", vec![agents::skill("ask")]);
-    fixture.register("https://other.example.com", card, Trust::External).await;
+    fixture.register("https://other.example.com", card, AgentTrust::External).await;
     assert_eq!(fixture.submit(ANN, "/factory/agents/other/try/ask", "message=x").await.status, 422);
     let audit = fixture.page("/factory/audit?outcome=denied").await.body;
     let (_, rest) = audit.split_once("href=\"/factory/tasks/").unwrap();

@@ -28,7 +28,7 @@ use futures::future::{BoxFuture, Either};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use rialto_model::{
     call::{Caller, HOPS_HEADER},
-    rights::Rights,
+    token_scopes::TokenScopes,
 };
 use tower::{Layer, Service};
 
@@ -64,7 +64,7 @@ pub struct RouteRule {
     /// Path, without a slash at its end.
     pub path: &'static str,
     /// Rights of which one is required.
-    pub needs: Rights,
+    pub needs: TokenScopes,
 }
 
 #[derive(Clone)]
@@ -369,9 +369,9 @@ impl AdmissionRules {
     }
 
     /// Rights required by a path without org and project.
-    fn required_rights(&self, path: &str) -> Rights {
+    fn required_rights(&self, path: &str) -> TokenScopes {
         let fits = |route: &&RouteRule| is_path_below(path, route.path);
-        self.routes.iter().find(fits).map_or(Rights::ALL, |route| route.needs)
+        self.routes.iter().find(fits).map_or(TokenScopes::ALL, |route| route.needs)
     }
 
     /// Address that a request is counted under.
@@ -408,7 +408,7 @@ impl AdmissionRules {
         // The description is that of the entrance, whatever is asked for below it.
         let below = route.map_or(uri.path().len(), |route| plain.len() - route.path.len());
         let resource = uri.path().get(..uri.path().len() - below).unwrap_or_default();
-        let needs = route.map_or(Rights::NONE, |route| route.needs);
+        let needs = route.map_or(TokenScopes::NONE, |route| route.needs);
         error.respond(&BearerChallenge { metadata_url: public_url::metadata_url(&base, resource), needs })
     }
 

@@ -1,12 +1,12 @@
 //! Header with guardrail warnings.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use rialto_model::guardrail::{HEADER, Notice};
+use rialto_model::guardrail::{GUARDRAIL_HEADER, GuardrailNotice};
 
-const HEADER_NAME: HeaderName = HeaderName::from_static(HEADER);
+const HEADER_NAME: HeaderName = HeaderName::from_static(GUARDRAIL_HEADER);
 
 /// Adds the header, if there is a warning.
-pub fn insert(headers: &mut HeaderMap, notice: Option<&Notice>) {
+pub fn insert(headers: &mut HeaderMap, notice: Option<&GuardrailNotice>) {
     if let Some(value) = notice.and_then(|notice| HeaderValue::from_str(&notice.header()).ok()) {
         headers.insert(HEADER_NAME, value);
     }
@@ -21,7 +21,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         insert(&mut headers, None);
         assert!(headers.is_empty());
-        let mut notice = Notice::default();
+        let mut notice = GuardrailNotice::default();
         notice.add("pii", "email");
         insert(&mut headers, Some(&notice));
         assert_eq!(headers["x-rialto-guardrail"], "warn; checks=pii; kinds=email");

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, Uri, header};
-use rialto_model::{ids::Scope, rights::Right};
+use rialto_model::{ids::Scope, token_scopes::TokenScope};
 use serde_json::{Value, json};
 
 use crate::server::host_check::{host_name, request_host};
@@ -92,7 +92,7 @@ pub(crate) fn respond_metadata<'a>(
     let mut metadata = json!({
         "resource": format!("{base}{}", path.trim_end_matches('/')),
         "resource_name": "Rialto",
-        "scopes_supported": Right::EACH,
+        "scopes_supported": TokenScope::EACH,
         "bearer_methods_supported": ["header"],
     });
     // An empty list is to be left out, by the RFC.

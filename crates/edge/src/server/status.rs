@@ -1,21 +1,23 @@
 //! HTTP status of each failure kind.
 
 use http::StatusCode;
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 /// Status of a failure kind.
-pub const fn from_kind(kind: Kind) -> StatusCode {
+pub const fn from_kind(kind: FailureKind) -> StatusCode {
     match kind {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Denied | Kind::Blocked => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
-        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        Kind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        FailureKind::Invalid => StatusCode::BAD_REQUEST,
+        FailureKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        FailureKind::Denied | FailureKind::Blocked => StatusCode::FORBIDDEN,
+        FailureKind::NotFound => StatusCode::NOT_FOUND,
+        FailureKind::Conflict => StatusCode::CONFLICT,
+        FailureKind::Busy => StatusCode::TOO_MANY_REQUESTS,
+        FailureKind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
+        FailureKind::PeerUnreachable | FailureKind::PeerGarbled | FailureKind::PeerFailed => {
+            StatusCode::BAD_GATEWAY
+        }
+        FailureKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        FailureKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        FailureKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

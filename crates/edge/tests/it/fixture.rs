@@ -19,8 +19,8 @@ use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},
     ids::Scope,
-    rights::{Right, Rights},
     store::{Token, TokenStore},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_store::SqliteStore;
 
@@ -135,8 +135,11 @@ pub(crate) async fn serve_at(site: PublicUrl, authentication: Authentication) ->
     let gate = AdmissionLayer::new(HostCheck::new(&["*.bridge.example".to_owned()], 10), authentication)
         .with_public_url(site)
         .with_routes(&[
-            RouteRule { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: "/rules", needs: Rights::of([Right::Admin]) },
+            RouteRule {
+                path: "/mcp",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            RouteRule { path: "/rules", needs: TokenScopes::from_scopes([TokenScope::Admin]) },
         ])
         .without_checks(&["/open"]);
     Server::start(Router::new().fallback_service(gate.wrap(router.route("/open", routing::get("open")))))
@@ -168,7 +171,7 @@ pub(crate) fn token(secret: &str, caller: &str) -> Token {
         scope: Scope::default(),
         caller: caller.into(),
         kind: CallerKind::User,
-        rights: Rights::default(),
+        rights: TokenScopes::default(),
         created_at: noon(),
         expires_at: None,
         revoked_at: None,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided, Waits},
+    approval::{Approval, ApprovalFilter, ApprovalTarget, ApprovalVerdict},
     call::Caller,
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{ApprovalId, OrgId, TaskId},
     task::Task,
 };
@@ -59,7 +59,7 @@ impl ApprovalService {
         self.require_decider(by).await?;
         let filter = ApprovalFilter { org: by.org(), ..with_id(&ApprovalId::from(id)) };
         let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?.pop();
-        found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no approval \"{id}\"")))
+        found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no approval \"{id}\"")))
     }
 
     /// Decides about an approval. The process that works on the task resumes it.
@@ -82,19 +82,19 @@ impl ApprovalService {
                 approval.tool,
                 approval.by.join(" and by ")
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         if let Some(reason) = &reason
             && reason.len() > MAX_REASON_BYTES
         {
             let message = format!("a reason has at most {MAX_REASON_BYTES} bytes, not {}", reason.len());
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         if approval.decided.is_none() && self.settle_if_over(&approval).await? {
             let message = format!("task {} is over, so nothing waits for approval {id}", approval.task);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
-        let decided = Decided { approved, by: by.name(), reason, at: self.runner.journal.now() };
+        let decided = ApprovalVerdict { approved, by: by.name(), reason, at: self.runner.journal.now() };
         self.store_decision(&approval, decided).await
     }
 
@@ -102,7 +102,7 @@ impl ApprovalService {
     pub(super) async fn store_decision(
         &self,
         approval: &Approval,
-        decided: Decided,
+        decided: ApprovalVerdict,
     ) -> Result<Approval, Failure> {
         let decided = if decided.at >= approval.expires_at { expired(approval) } else { decided };
         let is_ours =
@@ -127,7 +127,7 @@ impl ApprovalService {
         self.deny(approval, revoked(approval, self.runner.journal.now())).await
     }
 
-    async fn deny(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
+    async fn deny(&self, approval: &Approval, decided: ApprovalVerdict) -> Result<Approval, Failure> {
         let store = &self.runner.store;
         if store.decide_approval(&approval.id, &decided).await.map_err(store_failure)? {
             self.audit_decision(approval, &decided).await;
@@ -151,7 +151,7 @@ impl ApprovalService {
             ApprovalFilter { task: Some(task.clone()), limit: MAX_APPROVALS, ..ApprovalFilter::default() };
         let found = self.runner.store.approvals(&filter).await.map_err(store_failure)?;
         let is_yes = |approval: &Approval| {
-            let waits = approval.waits == Waits::Call;
+            let waits = approval.waits == ApprovalTarget::Call;
             waits && approval.decided.as_ref().is_some_and(|decided| decided.approved)
         };
         Ok(found.iter().any(is_yes))
@@ -164,7 +164,7 @@ impl ApprovalService {
     }
 
     /// Records a decision and its reason in the audit log.
-    async fn audit_decision(&self, approval: &Approval, decided: &Decided) {
+    async fn audit_decision(&self, approval: &Approval, decided: &ApprovalVerdict) {
         let word = if decided.approved { "approve" } else { "deny" };
         let facts = json!({
             "approval": approval.id,
@@ -215,8 +215,8 @@ impl Decider {
 /// Decider of an approval that expired.
 pub(super) const EXPIRY: &str = "expiry";
 
-fn expired(approval: &Approval) -> Decided {
-    Decided {
+fn expired(approval: &Approval) -> ApprovalVerdict {
+    ApprovalVerdict {
         approved: false,
         by: EXPIRY.to_owned(),
         reason: Some(format!("nobody decided before {}", approval.expires_at)),
@@ -227,8 +227,8 @@ fn expired(approval: &Approval) -> Decided {
 /// Decider of an approval whose token has ended.
 pub(super) const REVOCATION: &str = "revocation";
 
-fn revoked(approval: &Approval, at: Timestamp) -> Decided {
-    Decided {
+fn revoked(approval: &Approval, at: Timestamp) -> ApprovalVerdict {
+    ApprovalVerdict {
         approved: false,
         by: REVOCATION.to_owned(),
         reason: Some(format!(
@@ -240,11 +240,11 @@ fn revoked(approval: &Approval, at: Timestamp) -> Decided {
 }
 
 fn gone(id: &ApprovalId) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no approval \"{id}\" any more"))
+    Failure::new(FailureKind::NotFound, format!("there is no approval \"{id}\" any more"))
 }
 
 fn too_late(approval: &Approval) -> Failure {
     let by = approval.decided.as_ref().map_or("somebody", |decided| decided.by.as_str());
     let (id, state) = (&approval.id, approval.state());
-    Failure::new(Kind::Conflict, format!("approval {id} was decided before: it is {state} by {by}"))
+    Failure::new(FailureKind::Conflict, format!("approval {id} was decided before: it is {state} by {by}"))
 }

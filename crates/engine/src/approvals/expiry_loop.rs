@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Waits},
+    approval::{Approval, ApprovalFilter, ApprovalTarget},
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    ids::Runner,
+    failure::{Failure, FailureKind},
+    ids::ProcessId,
     task::Task,
 };
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ impl ApprovalService {
     /// Resumes a decided call in this process, whichever process started it; none if another one does. Work of a backend is resumed
     /// where it runs.
     pub async fn resume_here(&self, approval: &Approval) -> Result<Option<CallHandle>, Failure> {
-        if approval.waits == Waits::Work || approval.is_settled {
+        if approval.waits == ApprovalTarget::Work || approval.is_settled {
             return Ok(None);
         }
         let Some(task) = self.task_of(approval).await? else { return Ok(None) };
@@ -130,7 +130,7 @@ impl ApprovalService {
         }
         if !self.is_ours(&approval, &task).await? {
             // A process without a number cannot be known to be gone: it has had its time.
-            if approval.runner == Runner::NOBODY || !self.runner.lease.is_alive(approval.runner).await? {
+            if approval.runner == ProcessId::NOBODY || !self.runner.lease.is_alive(approval.runner).await? {
                 return self
                     .end_orphan(&approval, task, "the process that worked on it has not come back", now)
                     .await;
@@ -175,7 +175,7 @@ impl ApprovalService {
         if since.checked_add(ORPHAN_TIMEOUT).is_ok_and(|late| late > now) {
             return Ok(ApprovalProgress::Later);
         }
-        let failure = Failure::new(Kind::PeerFailed, why);
+        let failure = Failure::new(FailureKind::PeerFailed, why);
         let recorded = self.runner.journal.record(&mut task, vec![Event::failed(failure)], None).await;
         recorded.map_err(store_failure)?;
         self.settle(approval).await;
@@ -187,9 +187,9 @@ impl ApprovalService {
     async fn is_ours(&self, approval: &Approval, task: &Task) -> Result<bool, Failure> {
         let (ours, theirs) = (self.runner.lease.runner(), task.head.runner);
         match approval.waits {
-            Waits::Call if theirs == ours || theirs == Runner::NOBODY => Ok(true),
-            Waits::Call => Ok(!self.runner.lease.is_alive(theirs).await?),
-            Waits::Work => Ok(approval.runner == ours || theirs == ours),
+            ApprovalTarget::Call if theirs == ours || theirs == ProcessId::NOBODY => Ok(true),
+            ApprovalTarget::Call => Ok(!self.runner.lease.is_alive(theirs).await?),
+            ApprovalTarget::Work => Ok(approval.runner == ours || theirs == ours),
         }
     }
 

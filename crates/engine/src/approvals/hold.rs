@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    approval::{Approval, Waits},
-    call::{Call, Caller, Spoken},
+    approval::{Approval, ApprovalTarget},
+    call::{Call, Caller, OriginalMessage},
     clock::Timestamp,
     credential::Secret,
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::ApprovalId,
     json::Json,
     message::{Message, Part},
@@ -28,7 +28,7 @@ pub(super) struct SealedCall {
     pub(super) parts: Vec<Part>,
     pub(super) message: Option<Message>,
     pub(super) metadata: Option<Json>,
-    pub(super) continues: Remote,
+    pub(super) continues: RemoteIds,
     pub(super) session: Arc<str>,
     /// Number of calls through this server that led to this one: waiting does not restart the count of a circle of agents.
     #[serde(default)]
@@ -57,7 +57,7 @@ impl ApprovalService {
             args: redact(&wish.args),
             by: wish.by,
             policies: wish.policies,
-            waits: Waits::Work,
+            waits: ApprovalTarget::Work,
             runner: self.runner.lease.runner(),
             asked_at: now,
             expires_at: after(now, patience),
@@ -94,7 +94,7 @@ impl ApprovalService {
             args: redact(&call.args()),
             by: decision.approvers.clone(),
             policies,
-            waits: Waits::Call,
+            waits: ApprovalTarget::Call,
             runner: self.runner.lease.runner(),
             asked_at: now,
             expires_at: after(now, self.runner.config.approvals.patience()),
@@ -133,9 +133,9 @@ impl SealedCall {
     }
 
     /// The caller's original message.
-    pub(super) fn spoken(&self) -> Option<Arc<Spoken>> {
+    pub(super) fn spoken(&self) -> Option<Arc<OriginalMessage>> {
         let message = self.message.clone()?;
-        Some(Arc::new(Spoken::new(message, self.metadata.clone())))
+        Some(Arc::new(OriginalMessage::new(message, self.metadata.clone())))
     }
 }
 
@@ -153,5 +153,5 @@ fn unkept(error: &dyn std::error::Error) -> Failure {
     tracing::error!("a call that needs approval could not be kept until then: {error}");
     let message =
         "the call needs approval, and could not be kept until then, so it was not made; see the server's log";
-    Failure::new(Kind::Internal, message)
+    Failure::new(FailureKind::Internal, message)
 }

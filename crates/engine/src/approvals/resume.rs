@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    approval::{Approval, Decided, Waits},
-    call::{Call, Caller, Target},
+    approval::{Approval, ApprovalTarget, ApprovalVerdict},
+    call::{Call, CallTarget, Caller},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{Message, Role},
@@ -68,7 +68,7 @@ impl ApprovalService {
         let note = match answer {
             Some(answer) if approval.is_for_caller() => {
                 let (by, at) = (request.caller.id.to_string(), self.runner.journal.now());
-                let decided = Decided { approved: answer.approved, by, reason: answer.reason, at };
+                let decided = ApprovalVerdict { approved: answer.approved, by, reason: answer.reason, at };
                 let approval = self.store_decision(approval, decided).await?;
                 return self.resume(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
             }
@@ -141,13 +141,13 @@ impl ApprovalService {
         &self,
         approval: &Approval,
         task: &Task,
-        target: &Target,
+        target: &CallTarget,
         waiter: &CallerWait,
     ) -> Result<(Call, DecidedCall), Failure> {
         let decided = approval.decided.as_ref().ok_or_else(|| busy(approval))?;
         let call = match approval.waits {
-            Waits::Call if !decided.approved => return Err(denied(approval, decided)),
-            Waits::Call => {
+            ApprovalTarget::Call if !decided.approved => return Err(denied(approval, decided)),
+            ApprovalTarget::Call => {
                 let held = self.open_sealed(approval).await?;
                 let mut caller = waiter.caller.clone().unwrap_or_else(|| held.caller.clone());
                 caller.hops = caller.hops.max(held.hops);
@@ -165,7 +165,7 @@ impl ApprovalService {
                     presence: CallerPresence::default(),
                 }
             }
-            Waits::Work => {
+            ApprovalTarget::Work => {
                 // Whoever decides, the work continues with the token of its call.
                 let token = approval.token.clone();
                 let caller = waiter
@@ -181,10 +181,10 @@ impl ApprovalService {
                 "{} was approved, but the token that {} made this call with was revoked or has expired, so it was not made",
                 approval.tool, approval.caller
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         let permitted = self.runner.policies.check_approved(call.clone());
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         Ok((call, DecidedCall::Sent(Box::new(permitted))))
     }
 
@@ -261,7 +261,7 @@ impl ApprovalService {
             let id = &approval.id;
             tracing::error!("the call that approval {id} is about could not be read: {error}");
             let message = "it was approved, but what was said could not be read any more, so it was not sent; call again";
-            Failure::new(Kind::Internal, message)
+            Failure::new(FailureKind::Internal, message)
         };
         let text = self.sealed_calls().get(&name(&approval.id)).await.map_err(|error| lost(&error))?;
         serde_json::from_str(text.expose()).map_err(|error| lost(&error))
@@ -269,12 +269,12 @@ impl ApprovalService {
 
     /// Marks an approval as settled, and removes its sealed call.
     pub(super) async fn settle(&self, approval: &Approval) {
-        if approval.waits == Waits::Call
+        if approval.waits == ApprovalTarget::Call
             && let Err(error) = self.sealed_calls().forget(&name(&approval.id)).await
         {
             tracing::error!("what approval {} was about could not be forgotten: {error}", approval.id);
         }
-        if let Err(error) = self.runner.store.settle_approval(&approval.id).await {
+        if let Err(error) = self.runner.store.close_approval(&approval.id).await {
             tracing::error!("approval {} could not be settled: {error}", approval.id);
         }
     }
@@ -296,7 +296,7 @@ impl ApprovalService {
 }
 
 /// Failure of a denied call.
-fn denied(approval: &Approval, decided: &Decided) -> Failure {
+fn denied(approval: &Approval, decided: &ApprovalVerdict) -> Failure {
     let reason = decided.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let message = if matches!(decided.by.as_str(), super::decide::EXPIRY | super::decide::REVOCATION) {
         format!("{} was not approved{reason}", approval.tool)
@@ -304,11 +304,11 @@ fn denied(approval: &Approval, decided: &Decided) -> Failure {
         format!("{} was denied by {}{reason}", approval.tool, decided.by)
     };
     let facts = json!({ "approval": approval.id, "decidedBy": decided.by, "reason": decided.reason });
-    Failure::new(Kind::Denied, message).with_data(Json::of(&facts))
+    Failure::new(FailureKind::Denied, message).with_data(Json::encode(&facts))
 }
 
 fn busy(approval: &Approval) -> Failure {
     let (id, task) = (&approval.id, &approval.task);
     let message = format!("approval {id} was decided before, and task {task} goes on; get_task tells how");
-    Failure::new(Kind::Conflict, message)
+    Failure::new(FailureKind::Conflict, message)
 }

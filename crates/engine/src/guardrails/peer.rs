@@ -7,14 +7,14 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
 use rialto_guard::config::CheckDirection as Aim;
 use rialto_model::{
-    call::{Call, Caller, Cancel, Door, Follow, Target},
-    event::{Event, Remote},
+    audit_event::SkillInvocation,
+    call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, FollowRequest},
+    event::{Event, RemoteIds},
     failure::Failure,
-    guardrail::Notice,
+    guardrail::GuardrailNotice,
     ids::TaskId,
     json::Json,
     presence::CallerPresence,
-    verb::Verb,
 };
 use rialto_policy::Permitted;
 
@@ -36,7 +36,7 @@ pub(crate) struct GuardedPeer {
 // === impl GuardedPeer ===
 
 impl GuardedPeer {
-    fn screen(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+    fn screen(&self, set: &Arc<GuardrailSet>, target: &CallTarget) -> Option<GuardrailChecker> {
         let guards = set.guards_of(self.registry.version(), target)?;
         guards.has_checks(Aim::Output).then(|| GuardrailChecker {
             set: Arc::clone(set),
@@ -48,13 +48,13 @@ impl GuardedPeer {
     /// Filter for the response; none when nothing is checked.
     fn watch(
         &self,
-        target: &Target,
+        target: &CallTarget,
         task: Option<&TaskId>,
-        verb: impl FnOnce() -> Verb,
+        verb: impl FnOnce() -> SkillInvocation,
     ) -> Option<ResponseFilter> {
         let set = self.active.load()?;
         let screen = self.screen(&set, target);
-        let notice: Option<Notice> = task.and_then(|task| set.warning(task));
+        let notice: Option<GuardrailNotice> = task.and_then(|task| set.warning(task));
         (screen.is_some() || notice.is_some())
             .then(|| ResponseFilter::new(screen, notice, self.journal.clone(), verb()))
     }
@@ -74,7 +74,7 @@ impl Peer for GuardedPeer {
         }
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         let asked = follow.get();
         let watch = self.watch(&asked.target, None, || verb(&asked.caller, &asked.target, &asked.remote));
         let events = self.peer.follow(follow);
@@ -84,7 +84,7 @@ impl Peer for GuardedPeer {
         }
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let asked = cancel.get();
         let watch = self.watch(&asked.target, None, || verb(&asked.caller, &asked.target, &asked.remote));
         let told = self.peer.cancel(cancel);
@@ -104,11 +104,11 @@ impl Peer for GuardedPeer {
 }
 
 /// Description of the call for the audit log. The backend does not know our id of the task.
-fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
+fn verb(caller: &Caller, target: &CallTarget, remote: &RemoteIds) -> SkillInvocation {
     let call = Call {
         task: TaskId::from(remote.task_id.as_deref().unwrap_or_default()),
         caller: caller.clone(),
-        door: Door::Library,
+        door: EntryProtocol::Library,
         target: target.clone(),
         parts: Vec::new(),
         continues: remote.clone(),

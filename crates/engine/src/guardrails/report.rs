@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rialto_guard::{ContentFinding, FindingVerdict, Findings};
 use rialto_model::{
-    failure::{Failure, Kind},
-    guardrail::Notice,
+    audit_event::{AuditPhase, SkillInvocation},
+    failure::{Failure, FailureKind},
+    guardrail::GuardrailNotice,
     json::Json,
-    verb::{Phase, Verb},
 };
 use serde::Serialize;
 
@@ -71,8 +71,8 @@ impl GuardrailReport {
     }
 
     /// Warnings for the caller.
-    pub(crate) fn notice(&self) -> Option<Notice> {
-        let mut notice = Notice::default();
+    pub(crate) fn notice(&self) -> Option<GuardrailNotice> {
+        let mut notice = GuardrailNotice::default();
         for (check, kind, _) in self.0.keys().filter(|(.., verdict)| *verdict == FindingVerdict::Warn) {
             notice.add(check, kind);
         }
@@ -90,19 +90,19 @@ impl GuardrailReport {
             }
             GuardDirection::Output => format!("a guardrail blocked the answer: it holds {found}"),
         };
-        Failure::new(Kind::Blocked, message).with_data(self.facts(way))
+        Failure::new(FailureKind::Blocked, message).with_data(self.facts(way))
     }
 
     /// Writes the findings to the audit log and to the log, once.
-    pub(crate) async fn tell(&self, journal: &TaskJournal, verb: Verb, way: GuardDirection) {
+    pub(crate) async fn tell(&self, journal: &TaskJournal, verb: SkillInvocation, way: GuardDirection) {
         if self.is_empty() {
             return;
         }
         self.log(&verb, way);
-        journal.note(Verb { args: self.facts(way), ..verb }, Phase::Guardrail).await;
+        journal.note(SkillInvocation { args: self.facts(way), ..verb }, AuditPhase::Guardrail).await;
     }
 
-    fn log(&self, verb: &Verb, way: GuardDirection) {
+    fn log(&self, verb: &SkillInvocation, way: GuardDirection) {
         let (task, agent, caller, name) = (&*verb.task_id, &*verb.agent_card_id, &*verb.caller, &verb.verb);
         let (found, done) = (self.named(), word(self.verdict()));
         let what = match way {
@@ -138,7 +138,7 @@ impl GuardrailReport {
             count: *count,
         });
         let findings = findings.collect();
-        Json::of(&ReportFacts { direction: way, action: self.verdict(), checks, kinds, findings })
+        Json::encode(&ReportFacts { direction: way, action: self.verdict(), checks, kinds, findings })
     }
 }
 

@@ -11,14 +11,14 @@ use rialto_guard::{
     scoped_rules::CalledSkill,
 };
 use rialto_model::{
-    call::{Call, Caller, Door, Spoken, Target},
-    event::Remote,
+    call::{Call, CallTarget, Caller, EntryProtocol, OriginalMessage},
+    event::RemoteIds,
     failure::Failure,
     ids::TaskId,
     json::Json,
     message::Part,
     presence::CallerPresence,
-    routing::Work,
+    routing::WorkDescription,
 };
 use serde_json::json;
 
@@ -78,7 +78,7 @@ impl GuardrailService {
             door: request.door,
             target: request.target.clone(),
             parts: request.parts.clone(),
-            continues: Remote::default(),
+            continues: RemoteIds::default(),
             session: "".into(),
             trace: None,
             spoken: request.conversation.as_ref().map(|conversation| Arc::clone(&conversation.spoken)),
@@ -95,8 +95,8 @@ impl GuardrailService {
     pub(crate) async fn check_work(
         &self,
         caller: &Caller,
-        target: &Target,
-        work: &mut Work,
+        target: &CallTarget,
+        work: &mut WorkDescription,
         parts: &[Part],
     ) -> Result<(), Failure> {
         let Some(set) = self.active.load() else { return Ok(()) };
@@ -115,10 +115,10 @@ impl GuardrailService {
         let call = Call {
             task: TaskId::fresh(),
             caller: caller.clone(),
-            door: Door::Library,
+            door: EntryProtocol::Library,
             target: target.clone(),
             parts: Vec::new(),
-            continues: Remote::default(),
+            continues: RemoteIds::default(),
             session: "".into(),
             trace: None,
             spoken: None,
@@ -132,7 +132,7 @@ impl GuardrailService {
     }
 
     /// True if guardrails allow to send the type and the skills of the work to another registry.
-    pub(crate) fn may_share(&self, caller: &Caller, work: &Work) -> bool {
+    pub(crate) fn may_share(&self, caller: &Caller, work: &WorkDescription) -> bool {
         let Some(set) = self.active.load() else { return true };
         let called = CalledSkill { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
         let Some(guards) = set.guards(&called) else { return true };
@@ -143,7 +143,7 @@ impl GuardrailService {
 
     /// Returns the part of a call's arguments that may be stored before the call itself is checked: nothing, if a guardrail would stop or
     /// change it. Without a target all guardrails are applied.
-    pub fn storable_args(&self, target: Option<&Target>, said: Json) -> Json {
+    pub fn storable_args(&self, target: Option<&CallTarget>, said: Json) -> Json {
         let Some(set) = self.active.load() else { return said };
         let guards = match target {
             Some(target) => set.guards_of(self.registry.version(), target),
@@ -155,7 +155,7 @@ impl GuardrailService {
         if may_be_stopped { withheld() } else { said }
     }
 
-    fn checker(&self, set: &Arc<GuardrailSet>, target: &Target) -> Option<GuardrailChecker> {
+    fn checker(&self, set: &Arc<GuardrailSet>, target: &CallTarget) -> Option<GuardrailChecker> {
         let guards = set.guards_of(self.registry.version(), target)?;
         guards.has_checks(Aim::Input).then(|| GuardrailChecker {
             set: Arc::clone(set),
@@ -183,7 +183,7 @@ async fn look(
     let mut parts = call.parts.clone();
     // The original message holds the parts once more, beside its metadata.
     let mut spoken = call.spoken.as_deref().cloned();
-    let is_same = spoken.as_ref().is_some_and(|spoken: &Spoken| spoken.message.parts == parts);
+    let is_same = spoken.as_ref().is_some_and(|spoken: &OriginalMessage| spoken.message.parts == parts);
     let mut slots = vec![TextField::Parts { parts: &mut parts, is_whole: true }];
     if let Some(spoken) = &mut spoken {
         slots.extend(text_fields::of_spoken(spoken, !is_same));
@@ -203,5 +203,5 @@ async fn look(
 
 /// Placeholder of arguments that must not be recorded.
 fn withheld() -> Json {
-    Json::of(&json!({ "withheld": "a guardrail found something in it" }))
+    Json::encode(&json!({ "withheld": "a guardrail found something in it" }))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Trust},
+    agent::{Agent, AgentTrust, Health, RowStorage},
+    backing::{Backing, WorkflowsBacking},
     card::Card,
-    deployed::{Backing, Flows},
     ids::{AgentId, Scope},
     name,
 };
@@ -25,7 +25,7 @@ pub struct Deployment {
     /// Call timeout for it.
     pub timeout_ms: Option<u64>,
     /// Trust level. Without it a known row keeps its level, and a new one is `system`.
-    pub trust: Option<Trust>,
+    pub trust: Option<AgentTrust>,
 }
 
 /// Rows of what is deployed in a registry.
@@ -57,7 +57,7 @@ impl Deployments<'_> {
             known: None,
             timeout: self.0.config.start_timeout(),
         };
-        if self.row_at(&wanted).is_some_and(|row| row.keep == Keep::Configured) {
+        if self.row_at(&wanted).is_some_and(|row| row.keep == RowStorage::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
         let card = match self.0.discover(&place).await? {
@@ -72,17 +72,23 @@ impl Deployments<'_> {
             self.0.reload().await?;
         }
         let known = self.row_at(&wanted);
-        if known.as_ref().is_some_and(|row| row.keep == Keep::Configured) {
+        if known.as_ref().is_some_and(|row| row.keep == RowStorage::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
-        let row =
-            Agent { health: Health::Healthy, ..self.row_of(&wanted, Keep::Stored, card, known.as_deref()) };
+        let row = Agent {
+            health: Health::Healthy,
+            ..self.row_of(&wanted, RowStorage::Stored, card, known.as_deref())
+        };
         let agent = self.0.put(row, known.as_ref().map(|known| known.version)).await?;
         Ok(Registered { created: known.is_none(), agent })
     }
 
     /// Publishes the workflows of a project: its row has these as its skills. An unchanged row is not written.
-    pub async fn publish_flows(self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
+    pub async fn publish_flows(
+        self,
+        scope: &Scope,
+        flows: WorkflowsBacking,
+    ) -> Result<Arc<Agent>, RegistryError> {
         let backing = Backing::Flow(Arc::new(flows));
         let wanted =
             Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None, trust: None };
@@ -97,7 +103,7 @@ impl Deployments<'_> {
         let known = self.find_flows(scope);
         match known {
             Some(row) => Ok(row),
-            None => self.publish_flows(scope, Flows::default()).await,
+            None => self.publish_flows(scope, WorkflowsBacking::default()).await,
         }
     }
 
@@ -125,7 +131,8 @@ impl Deployments<'_> {
         if is_whole {
             let is_named =
                 |row: &Agent| wanted.iter().any(|it| it.scope == row.scope && url_of(it) == row.url);
-            let rows = self.0.all().into_iter().filter(|row| row.keep == Keep::Configured && !is_named(row));
+            let rows =
+                self.0.all().into_iter().filter(|row| row.keep == RowStorage::Configured && !is_named(row));
             for row in rows {
                 tracing::info!("{} is no longer configured and was removed", row.url);
                 self.0.forget(&row).await?;
@@ -148,7 +155,7 @@ impl Deployments<'_> {
         };
         let is_known = wanted.backing.own_card().is_some();
         let health = if is_known { Health::Healthy } else { Health::Unknown };
-        let row = Agent { health, ..self.row_of(wanted, Keep::Configured, card, known.as_deref()) };
+        let row = Agent { health, ..self.row_of(wanted, RowStorage::Configured, card, known.as_deref()) };
         let row = self.0.put(row, known.map(|known| known.version)).await?;
         Ok((!is_known).then_some(row))
     }
@@ -158,7 +165,7 @@ impl Deployments<'_> {
         live.all().find(|row| row.scope == wanted.scope && row.url == url).cloned()
     }
 
-    fn row_of(self, wanted: &Deployment, keep: Keep, card: Arc<Card>, known: Option<&Agent>) -> Agent {
+    fn row_of(self, wanted: &Deployment, keep: RowStorage, card: Arc<Card>, known: Option<&Agent>) -> Agent {
         let now = self.0.clock.now();
         let live = self.0.live.load();
         let is_taken = |slug: &str| live.all().any(|row| row.scope == wanted.scope && row.slug == slug);
@@ -167,7 +174,7 @@ impl Deployments<'_> {
         let slug = known.map_or_else(fresh_slug, |known| known.slug.clone());
         Agent {
             scope: wanted.scope.clone(),
-            trust: wanted.trust.unwrap_or_else(|| known.map_or(Trust::System, |known| known.trust)),
+            trust: wanted.trust.unwrap_or_else(|| known.map_or(AgentTrust::System, |known| known.trust)),
             backing: wanted.backing.clone(),
             keep,
             allow_private: wanted.allow_private,
@@ -184,7 +191,7 @@ fn url_of(wanted: &Deployment) -> String {
 }
 
 fn is_as(row: &Agent, wanted: &Deployment) -> bool {
-    row.keep == Keep::Configured
+    row.keep == RowStorage::Configured
         && row.backing == wanted.backing
         && row.allow_private == wanted.allow_private
         && row.timeout_ms == wanted.timeout_ms

@@ -6,10 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
-    routing::{Play, PlayEnd, PlayOutcome, Reservation},
+    routing::{AssignmentEnd, AssignmentOutcome, SlotAssignment, SlotReservation},
     task::TaskState,
 };
 use rialto_route::scoring;
@@ -64,13 +64,13 @@ impl DispatchAttempt {
             match self.service.calls.begin(request).await {
                 Ok(running) => return Ok(running.with_attempt(self)),
                 Err(failure) => {
-                    let is_gone = failure.kind == Kind::PeerUnreachable;
-                    self.end(&task, self.service.rate(PlayOutcome::Refused, 0.0)).await;
+                    let is_gone = failure.kind == FailureKind::PeerUnreachable;
+                    self.end(&task, self.service.rate(AssignmentOutcome::Refused, 0.0)).await;
                     if !is_gone || !self.take_failover() {
                         return Err(failure);
                     }
                     self.selection.fail_attempt(&failure.message);
-                    self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
+                    self.selection.exclude_last(FailureKind::PeerUnreachable, &failure.message);
                 }
             }
         }
@@ -83,7 +83,7 @@ impl DispatchAttempt {
     }
 
     /// Reserves a slot of the next best candidate that has one.
-    async fn reserve(&mut self) -> Result<(Target, TaskId), Failure> {
+    async fn reserve(&mut self) -> Result<(CallTarget, TaskId), Failure> {
         let service = Arc::clone(&self.service);
         let config = &service.router.config;
         while let Some(target) = self.selection.next() {
@@ -92,9 +92,9 @@ impl DispatchAttempt {
             let (task, now) = (self.request.id.take().unwrap_or_else(TaskId::fresh), service.journal.now());
             self.selection.record_attempt(&target, &task);
             let until = now.checked_add(RESERVATION_TIMEOUT).unwrap_or(now);
-            let reservation = Reservation {
+            let reservation = SlotReservation {
                 dispatch: self.selection.record(),
-                play: Play { task: task.clone(), agent: target.agent.id.clone(), until },
+                play: SlotAssignment { task: task.clone(), agent: target.agent.id.clone(), until },
                 hard_cap: config.hard_cap,
                 window: config.window(now),
             };
@@ -104,12 +104,12 @@ impl DispatchAttempt {
             }
             self.selection.undo_attempt();
             self.selection
-                .exclude_last(Kind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
+                .exclude_last(FailureKind::Busy, &scoring::describe_full(config.hard_cap, config.hard_cap));
         }
         Err(self.selection.no_candidate())
     }
 
-    fn request(&self, target: &Target, task: &TaskId) -> CallRequest {
+    fn request(&self, target: &CallTarget, task: &TaskId) -> CallRequest {
         let request = &self.request;
         CallRequest {
             id: Some(task.clone()),
@@ -146,7 +146,7 @@ impl DispatchAttempt {
         match end {
             Err(failure) if failure.is_not_sent() && self.take_failover() => {
                 self.selection.fail_attempt(&failure.message);
-                self.selection.exclude_last(Kind::PeerUnreachable, &failure.message);
+                self.selection.exclude_last(FailureKind::PeerUnreachable, &failure.message);
                 match Box::pin(self.begin()).await {
                     Ok(running) => AttemptEnd::Next(Box::new(running)),
                     // The failure of the agent that was called says more than that there is no other.
@@ -158,25 +158,28 @@ impl DispatchAttempt {
     }
 
     /// Outcome of a call for its agent. None while the task has not ended.
-    fn rate_end(&self, end: &RunEnd) -> Option<PlayEnd> {
+    fn rate_end(&self, end: &RunEnd) -> Option<AssignmentEnd> {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                PlayOutcome::of(task.head.state).map(|outcome| self.service.rate(outcome, took))
+                AssignmentOutcome::from_state(task.head.state).map(|outcome| self.service.rate(outcome, took))
             }
-            Err(failure) if failure.is_not_sent() => Some(self.service.rate(PlayOutcome::Unreachable, 0.0)),
+            Err(failure) if failure.is_not_sent() => {
+                Some(self.service.rate(AssignmentOutcome::Unreachable, 0.0))
+            }
             Err(failure) => {
-                let outcome = state_of(failure).and_then(PlayOutcome::of);
+                let outcome = state_of(failure).and_then(AssignmentOutcome::from_state);
                 // A guardrail finding says nothing about the quality of the agent.
-                let is_blocked = failure.kind == Kind::Blocked;
-                let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
+                let is_blocked = failure.kind == FailureKind::Blocked;
+                let outcome =
+                    outcome.map(|outcome| if is_blocked { AssignmentOutcome::Refused } else { outcome });
                 outcome.map(|outcome| self.service.rate(outcome, 0.0))
             }
         }
     }
 
-    async fn end(&self, task: &TaskId, play: PlayEnd) {
-        if let Err(error) = self.service.store.end_play(task, &play).await {
+    async fn end(&self, task: &TaskId, play: AssignmentEnd) {
+        if let Err(error) = self.service.store.end_assignment(task, &play).await {
             // The learning loop finds it later.
             tracing::error!(task.id = %task, "the outcome of task {task} is not recorded for routing yet: {error}");
         }

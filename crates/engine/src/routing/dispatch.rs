@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     message::Part,
-    routing::{Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Unsettled, Work},
+    routing::{AssignmentEnd, AssignmentOutcome, Dispatch, DispatchFilter, EndedAssignment, WorkDescription},
     store::{Store, StoreError},
     trace::Trace,
 };
@@ -40,9 +40,9 @@ pub struct DispatchRequest {
     /// The caller.
     pub caller: Caller,
     /// The protocol that the request came in by.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// The work.
-    pub work: Work,
+    pub work: WorkDescription,
     /// Parts of the message to the agent.
     pub parts: Vec<Part>,
     /// Id of the task of the first agent, if the client has got one before.
@@ -61,7 +61,7 @@ pub struct Assigned {
     /// Id of the decision.
     pub dispatch: DispatchId,
     /// The agent and skill to call.
-    pub target: Target,
+    pub target: CallTarget,
     /// The id that the call must have ([`CallRequest::id`](crate::CallRequest)).
     pub task: TaskId,
 }
@@ -70,7 +70,7 @@ pub struct Assigned {
 
 impl DispatchRequest {
     /// Work in words or arguments.
-    pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
+    pub const fn new(caller: Caller, door: EntryProtocol, work: WorkDescription, parts: Vec<Part>) -> Self {
         Self { caller, door, work, parts, id: None, context: None, timeout: None, trace: None }
     }
 }
@@ -126,19 +126,19 @@ impl DispatchService {
     }
 
     /// Explains which agent would be selected for some work now, as the record that is stored with every decision. No slot is reserved.
-    pub async fn explain(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    pub async fn explain(&self, caller: &Caller, work: &WorkDescription) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Elsewhere).await
     }
 
     /// Explains the selection among the agents that are registered here, for another registry that asks.
-    pub async fn explain_local(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    pub async fn explain_local(&self, caller: &Caller, work: &WorkDescription) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Here).await
     }
 
     async fn explained(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         asks: SelectionPurpose,
     ) -> Result<Dispatch, Failure> {
         self.learn_if_due().await;
@@ -149,19 +149,27 @@ impl DispatchService {
 
     /// Makes work of one word for a capability: for agents with a skill or a tag of that name or, if there are none, for those whose
     /// descriptions have its words.
-    pub async fn work_for_capability(&self, caller: &Caller, capability: &str) -> Result<Work, Failure> {
+    pub async fn work_for_capability(
+        &self,
+        caller: &Caller,
+        capability: &str,
+    ) -> Result<WorkDescription, Failure> {
         self.policies.sync().await?;
         let work_type = capability.trim().to_owned();
-        let named = Work {
+        let named = WorkDescription {
             required_skills: vec![work_type.clone()],
             work_type: work_type.clone(),
-            ..Work::default()
+            ..WorkDescription::default()
         };
         let index = self.router.index(&self.registry, &caller.scope).await?;
         if !work_type.is_empty() && !index.find_matches(&named, 1).best.is_empty() {
             return Ok(named);
         }
-        Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
+        Ok(WorkDescription {
+            work_type: work_type.clone(),
+            description: work_type,
+            ..WorkDescription::default()
+        })
     }
 
     /// Lists decisions of a caller's project, newest first: 50 by default, at most 200.
@@ -194,10 +202,10 @@ impl DispatchService {
     async fn learn_from_ended(&self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.store);
         loop {
-            let ended = store.unsettled_plays(MAX_BATCH_PLAYS).await?;
+            let ended = store.ended_assignments(MAX_BATCH_PLAYS).await?;
             for play in &ended {
                 if let Some(end) = self.end_of(play).await? {
-                    store.end_play(&play.task, &end).await?;
+                    store.end_assignment(&play.task, &end).await?;
                 }
             }
             if ended.len() < MAX_BATCH_PLAYS {
@@ -206,12 +214,12 @@ impl DispatchService {
         }
     }
 
-    async fn end_of(&self, play: &Unsettled) -> Result<Option<PlayEnd>, StoreError> {
+    async fn end_of(&self, play: &EndedAssignment) -> Result<Option<AssignmentEnd>, StoreError> {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
-        let mut outcome = PlayOutcome::of(play.state);
-        if outcome == Some(PlayOutcome::Failed) && self.was_blocked(&play.task).await? {
+        let mut outcome = AssignmentOutcome::from_state(play.state);
+        if outcome == Some(AssignmentOutcome::Failed) && self.was_blocked(&play.task).await? {
             // A guardrail finding says nothing about the quality of the agent.
-            outcome = Some(PlayOutcome::Refused);
+            outcome = Some(AssignmentOutcome::Refused);
         }
         Ok(outcome.map(|outcome| self.rate(outcome, took)))
     }
@@ -219,16 +227,16 @@ impl DispatchService {
     async fn was_blocked(&self, task: &TaskId) -> Result<bool, StoreError> {
         let events = self.store.events(task, 0).await?;
         let last = events.last().map(|recorded| &recorded.event);
-        Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == Kind::Blocked))
+        Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == FailureKind::Blocked))
     }
 
     /// Rates an outcome for the learned success rate.
-    pub(super) fn rate(&self, outcome: PlayOutcome, took_secs: f64) -> PlayEnd {
+    pub(super) fn rate(&self, outcome: AssignmentOutcome, took_secs: f64) -> AssignmentEnd {
         let config = &self.router.config;
         let reward = match outcome {
-            PlayOutcome::Completed => Some(scoring::reward(took_secs, config.target_secs)),
+            AssignmentOutcome::Completed => Some(scoring::reward(took_secs, config.target_secs)),
             outcome => outcome.is_observed().then_some(0.0),
         };
-        PlayEnd { outcome, reward, discount: config.discount, at: self.journal.now() }
+        AssignmentEnd { outcome, reward, discount: config.discount, at: self.journal.now() }
     }
 }

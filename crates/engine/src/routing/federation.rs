@@ -7,15 +7,15 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, join_all};
 use rialto_model::{
-    agent::{Agent, Keep},
+    agent::{Agent, RowStorage},
     call::Caller,
     clock::Timestamp,
     credential::Credential,
-    failure::Kind,
+    failure::FailureKind,
     ids::{AgentId, Scope},
     maps::FastMap,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 use rialto_route::skill_index::{SkillIndex, SkillMatch};
 use tokio::sync::Mutex;
@@ -30,7 +30,8 @@ const MAX_PROPOSALS: usize = 10;
 const MAX_CACHED_QUESTIONS: usize = 1_024;
 
 /// Asks the other registry for agents that can do some work.
-pub type Lookup = Box<dyn Fn(Work) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
+pub type Lookup =
+    Box<dyn Fn(WorkDescription) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
 
 /// An agent that the other registry proposes.
 #[derive(Clone, Debug)]
@@ -90,7 +91,7 @@ impl DispatchService {
     pub(super) async fn proposed(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         is_needed: bool,
     ) -> Vec<RoutingSnapshot> {
@@ -127,8 +128,14 @@ impl DispatchService {
     }
 
     /// Asks the registry, and reads the cards of the proposed agents. An agent that was registered and is not proposed any more is removed.
-    async fn ask(&self, mesh: &Mesh, caller: &Caller, work: &Work, before: CachedProposal) -> CachedProposal {
-        let question = Work { description: String::new(), ..work.clone() };
+    async fn ask(
+        &self,
+        mesh: &Mesh,
+        caller: &Caller,
+        work: &WorkDescription,
+        before: CachedProposal,
+    ) -> CachedProposal {
+        let question = WorkDescription { description: String::new(), ..work.clone() };
         let proposals = match (mesh.lookup)(question).await {
             Ok(proposals) => proposals,
             Err(why) => {
@@ -171,7 +178,7 @@ impl DispatchService {
     async fn consider(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         (row, proposal): (&Arc<Agent>, &Proposal),
     ) -> Option<RoutingSnapshot> {
@@ -182,7 +189,7 @@ impl DispatchService {
         let fit = SkillIndex::new(0, vec![Arc::clone(row)]).find_matches(work, 1).best.pop()?;
         let target = fit.target();
         if let Some(why) = fit.lacks.clone() {
-            return Some(RoutingSnapshot { fit, target, barred: Some((Kind::Invalid, why)) });
+            return Some(RoutingSnapshot { fit, target, barred: Some((FailureKind::Invalid, why)) });
         }
         match self.resolve_target(caller, target, parts) {
             Err((target, kind, why)) => {
@@ -195,11 +202,11 @@ impl DispatchService {
                     Ok(registered) => {
                         let agent = registered.agent;
                         let fit = SkillMatch { agent: Arc::clone(&agent), ..fit };
-                        let target = rialto_model::call::Target { agent, ..target };
+                        let target = rialto_model::call::CallTarget { agent, ..target };
                         Some(RoutingSnapshot { fit, target, barred: None })
                     }
                     Err(error) => {
-                        let barred = Some((Kind::PeerUnreachable, error.to_string()));
+                        let barred = Some((FailureKind::PeerUnreachable, error.to_string()));
                         Some(RoutingSnapshot { fit, target, barred })
                     }
                 }
@@ -212,7 +219,7 @@ impl DispatchService {
 fn registration(scope: &Scope, proposal: &Proposal) -> Registration {
     Registration {
         scope: scope.clone(),
-        keep: Keep::Session,
+        keep: RowStorage::Session,
         credential: proposal.credential.clone(),
         allow_private: proposal.allow_private,
         ..Registration::new(proposal.url.clone())

@@ -7,16 +7,19 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rialto_model::{
     agent::{Agent, Health},
-    call::{Caller, CallerKind, Target, args_of},
+    call::{CallTarget, Caller, CallerKind, args_of},
     card::Skill,
     clock::Timestamp,
     cost::Cents,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     json::Json,
     media,
     message::{Content, Part},
-    routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
+    routing::{
+        ActivityWindow, AttemptRecord, CandidateVerdict, Dispatch, DispatchCandidate, MAX_REQUIRED_SKILLS,
+        RoutingStats, RoutingStatsQuery, WorkDescription,
+    },
 };
 use rialto_route::{
     scoring::{self, ScoredCandidate, ScoringCandidate},
@@ -58,18 +61,18 @@ pub(super) enum SelectionPurpose {
 
 /// A candidate.
 struct AgentChoice {
-    candidate: Candidate,
-    target: Target,
+    candidate: DispatchCandidate,
+    target: CallTarget,
     /// Kind of the failure if it is not eligible.
-    fault: Option<Kind>,
+    fault: Option<FailureKind>,
 }
 
 /// A matching agent that the caller may see.
 pub(super) struct RoutingSnapshot {
     pub(super) fit: SkillMatch,
-    pub(super) target: Target,
+    pub(super) target: CallTarget,
     /// Kind and reason if it is not eligible.
-    pub(super) barred: Option<(Kind, String)>,
+    pub(super) barred: Option<(FailureKind, String)>,
 }
 
 // === impl DispatchService ===
@@ -79,12 +82,12 @@ impl DispatchService {
     pub(super) async fn select(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         asks: SelectionPurpose,
     ) -> Result<AgentSelection, Failure> {
         let work = &with_media_types(work, parts);
-        work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
+        work.check().map_err(|why| Failure::new(FailureKind::Invalid, why))?;
         self.policies.sync().await?;
         let (router, now) = (&self.router, self.journal.now());
         let index = router.index(&self.registry, &caller.scope).await?;
@@ -96,13 +99,13 @@ impl DispatchService {
             let is_needed = seen.iter().all(|seen| seen.barred.is_some());
             seen.extend(Box::pin(self.proposed(caller, work, parts, is_needed)).await);
         }
-        let query = StandingQuery {
+        let query = RoutingStatsQuery {
             org: caller.scope.org.clone(),
             work_type: work.work_type.trim().to_owned(),
             agents: seen.iter().map(|seen| seen.target.agent.id.clone()).collect(),
             window: router.config.window(now),
         };
-        let standings = self.store.standings(&query).await.map_err(store_failure)?;
+        let standings = self.store.routing_stats(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
         let entrants: Vec<ScoringCandidate> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
@@ -114,7 +117,7 @@ impl DispatchService {
             caller: caller.id.clone(),
             at: now,
             seed,
-            work: Work {
+            work: WorkDescription {
                 work_type: query.work_type,
                 description: redact_text(&work.description),
                 required_skills: work.required_skills.clone(),
@@ -137,7 +140,7 @@ impl DispatchService {
     ) -> Option<RoutingSnapshot> {
         let agent = self.registry.get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
-        let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
+        let target = CallTarget { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         if !self.policies.may_discover(caller, &target) {
             return None;
         }
@@ -148,9 +151,9 @@ impl DispatchService {
         let until = || self.breakers.blocked_until(&agent.id, now);
         let blocked = || {
             let until = until()?;
-            Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
+            Some((FailureKind::Busy, format!("it could not be reached and is left alone until {until}")))
         };
-        let lacks = || fit.lacks.clone().map(|why| (Kind::Invalid, why));
+        let lacks = || fit.lacks.clone().map(|why| (FailureKind::Invalid, why));
         let barred = barred.or_else(lacks).or_else(blocked);
         Some(RoutingSnapshot { fit, target, barred })
     }
@@ -159,11 +162,11 @@ impl DispatchService {
     pub(super) fn resolve_target(
         &self,
         caller: &Caller,
-        target: Target,
+        target: CallTarget,
         parts: &[Part],
-    ) -> Result<Target, (Target, Kind, String)> {
+    ) -> Result<CallTarget, (CallTarget, FailureKind, String)> {
         if caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str() {
-            return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
+            return Err((target, FailureKind::Denied, "it is the caller itself".to_owned()));
         }
         let refused = || format!("policy does not let {} call it", caller.id);
         let fits =
@@ -171,26 +174,26 @@ impl DispatchService {
         if fits {
             return match self.policies.may_invoke(caller, &target) {
                 true => Ok(target),
-                false => Err((target, Kind::Denied, refused())),
+                false => Err((target, FailureKind::Denied, refused())),
             };
         }
         if parts.iter().any(|part| matches!(part.content, Content::Data(_))) {
             let why = "the arguments do not fit the schema of its skill".to_owned();
-            return Err((target, Kind::Invalid, why));
+            return Err((target, FailureKind::Invalid, why));
         }
-        let plain = Target { skill: None, ..target };
+        let plain = CallTarget { skill: None, ..target };
         match self.policies.may_invoke(caller, &plain) {
             true => Ok(plain),
-            false => Err((plain, Kind::Denied, refused())),
+            false => Err((plain, FailureKind::Denied, refused())),
         }
     }
 }
 
 /// Adds the media types of the parts to the work.
-fn with_media_types<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
+fn with_media_types<'a>(work: &'a WorkDescription, parts: &[Part]) -> Cow<'a, WorkDescription> {
     let mut work = Cow::Borrowed(work);
     for kind in parts.iter().filter_map(media::special) {
-        if work.input_modes.len() < MOST_REQUIRED && !work.input_modes.contains(&kind) {
+        if work.input_modes.len() < MAX_REQUIRED_SKILLS && !work.input_modes.contains(&kind) {
             work.to_mut().input_modes.push(kind);
         }
     }
@@ -201,16 +204,16 @@ fn with_media_types<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
 
 impl super::Config {
     /// Time window of the tasks that count as active.
-    pub(super) fn window(&self, now: Timestamp) -> Window {
+    pub(super) fn window(&self, now: Timestamp) -> ActivityWindow {
         let since = now.checked_sub(Duration::from_secs(self.forget_after_secs));
-        Window { now, since: since.unwrap_or(Timestamp::MIN) }
+        ActivityWindow { now, since: since.unwrap_or(Timestamp::MIN) }
     }
 }
 
 // === impl RoutingSnapshot ===
 
 impl RoutingSnapshot {
-    fn entrant(&self, standing: Standing) -> ScoringCandidate {
+    fn entrant(&self, standing: RoutingStats) -> ScoringCandidate {
         let agent = &self.target.agent;
         ScoringCandidate {
             fit: self.fit.score,
@@ -255,32 +258,32 @@ impl AgentSelection {
     }
 
     /// The work, as it will be recorded.
-    pub(super) const fn work(&mut self) -> &mut Work {
+    pub(super) const fn work(&mut self) -> &mut WorkDescription {
         &mut self.record.work
     }
 
     /// Takes the next best candidate, if there is one.
-    pub(super) fn next(&mut self) -> Option<Target> {
+    pub(super) fn next(&mut self) -> Option<CallTarget> {
         if self.tried >= self.ranked {
             return None;
         }
         let next = self.options.get_mut(self.tried)?;
         self.tried += 1;
-        next.candidate.verdict = Verdict::Chosen;
+        next.candidate.verdict = CandidateVerdict::Chosen;
         Some(next.target.clone())
     }
 
     /// Marks the candidate that was tried last as not eligible.
-    pub(super) fn exclude_last(&mut self, kind: Kind, why: &str) {
+    pub(super) fn exclude_last(&mut self, kind: FailureKind, why: &str) {
         if let Some(last) = self.tried.checked_sub(1).and_then(|at| self.options.get_mut(at)) {
-            last.candidate.verdict = Verdict::Out(why.to_owned());
+            last.candidate.verdict = CandidateVerdict::Out(why.to_owned());
             last.fault = Some(kind);
         }
     }
 
     /// Records an attempt with the candidate that was tried last.
-    pub(super) fn record_attempt(&mut self, target: &Target, task: &TaskId) {
-        self.record.attempts.push(Attempt {
+    pub(super) fn record_attempt(&mut self, target: &CallTarget, task: &TaskId) {
+        self.record.attempts.push(AttemptRecord {
             agent_id: target.agent.id.clone(),
             agent: target.agent.slug.clone(),
             task_id: task.clone(),
@@ -317,19 +320,19 @@ impl AgentSelection {
         let (kind, message) = if outs.is_empty() {
             let message = "no agent that you may see fits this work; `rialto agents list` and list_agents show what skills \
                            there are, and fewer required skills or other words may find one";
-            (Kind::NotFound, message.to_owned())
+            (FailureKind::NotFound, message.to_owned())
         } else {
-            let kinds = [Kind::Busy, Kind::PeerUnreachable, Kind::Denied];
-            let kind = kinds.into_iter().find(|kind| has(*kind)).unwrap_or(Kind::Invalid);
+            let kinds = [FailureKind::Busy, FailureKind::PeerUnreachable, FailureKind::Denied];
+            let kind = kinds.into_iter().find(|kind| has(*kind)).unwrap_or(FailureKind::Invalid);
             (kind, format!("nobody who fits this work can do it now; {}", named.join("; ")))
         };
         let candidates: Vec<_> =
             outs.iter().map(|(agent, why)| json!({ "agent": agent, "why": why })).collect();
         let mut data = json!({ "reason": "nobody-left", "work": self.record.work, "candidates": candidates });
-        if kind == Kind::Busy {
+        if kind == FailureKind::Busy {
             data["retryAfter"] = json!(1);
         }
-        Failure::new(kind, message).with_data(Json::of(&data))
+        Failure::new(kind, message).with_data(Json::encode(&data))
     }
 }
 
@@ -338,17 +341,17 @@ impl AgentSelection {
 impl AgentChoice {
     fn new(seen: RoutingSnapshot, entrant: &ScoringCandidate, weighed: ScoredCandidate) -> Self {
         let (draw, score, verdict, fault) = match weighed.outcome {
-            Ok(drawn) => (Some(drawn.value), Some(drawn.score), Verdict::Passed, None),
+            Ok(drawn) => (Some(drawn.value), Some(drawn.score), CandidateVerdict::Passed, None),
             Err(why) => {
                 let unreachable = entrant.health == Health::Unreachable;
-                let other = if unreachable { Kind::PeerUnreachable } else { Kind::Busy };
+                let other = if unreachable { FailureKind::PeerUnreachable } else { FailureKind::Busy };
                 let fault = seen.barred.as_ref().map_or(other, |(kind, _)| *kind);
-                (None, None, Verdict::Out(why), Some(fault))
+                (None, None, CandidateVerdict::Out(why), Some(fault))
             }
         };
         let agent: &Agent = &seen.target.agent;
         let skill: &Skill = &seen.fit.skill;
-        let candidate = Candidate {
+        let candidate = DispatchCandidate {
             agent_id: agent.id.clone(),
             agent: agent.slug.clone(),
             skill: Some(skill.id.clone()),
@@ -369,8 +372,8 @@ impl AgentChoice {
 
     fn out(&self) -> Option<(&str, &str)> {
         match &self.candidate.verdict {
-            Verdict::Out(why) => Some((&self.candidate.agent, why)),
-            Verdict::Chosen | Verdict::Passed => None,
+            CandidateVerdict::Out(why) => Some((&self.candidate.agent, why)),
+            CandidateVerdict::Chosen | CandidateVerdict::Passed => None,
         }
     }
 }

@@ -24,7 +24,7 @@ fn given(pipeline: &Workflow, step: &str) -> String {
             Json::parse(r#"{"text":"hi","n":12345678901234567890,"list":[{"a":1.50}]}"#).ok()
         }
         ReferenceRoot::Output(id) => {
-            Some(Json::of(&serde_json::json!({ "from": id.as_str(), "output": [true] })))
+            Some(Json::encode(&serde_json::json!({ "from": id.as_str(), "output": [true] })))
         }
         _ => None,
     };

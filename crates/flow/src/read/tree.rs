@@ -45,13 +45,13 @@ impl SourceTree {
     pub(crate) fn json(&self) -> Json {
         match &self.value {
             SourceValue::Null => Json::null(),
-            SourceValue::Bool(value) => Json::of(value),
+            SourceValue::Bool(value) => Json::encode(value),
             SourceValue::Number(number) => Json::parse(number).unwrap_or_else(|_| Json::null()),
-            SourceValue::Text(text) => Json::of(&text.text),
-            SourceValue::List(items) => Json::of(&items.iter().map(Self::json).collect::<Vec<_>>()),
+            SourceValue::Text(text) => Json::encode(&text.text),
+            SourceValue::List(items) => Json::encode(&items.iter().map(Self::json).collect::<Vec<_>>()),
             SourceValue::Object(members) => {
                 let members = members.iter().map(|member| (member.name.clone(), member.tree.json()));
-                Json::of(&members.collect::<Extra>())
+                Json::encode(&members.collect::<Extra>())
             }
         }
     }

@@ -126,7 +126,7 @@ impl<'a> TextCursor<'a> {
         self.skip_space();
         match self.rest().bytes().next() {
             Some(quote @ (b'"' | b'\'')) => {
-                self.parse_quoted(char::from(quote)).map(|text| Some(Json::of(&text)))
+                self.parse_quoted(char::from(quote)).map(|text| Some(Json::encode(&text)))
             }
             Some(b'-' | b'0'..=b'9') => self.parse_number().map(Some),
             Some(b'[') if depth == 0 => Err(self.error_here("lists lie too deep inside each other")),
@@ -147,7 +147,7 @@ impl<'a> TextCursor<'a> {
             }
             items.push(self.parse_literal_at(depth)?.ok_or_else(|| self.unexpected("a value"))?);
         }
-        Ok(Json::of(&items))
+        Ok(Json::encode(&items))
     }
 
     fn parse_number(&mut self) -> Result<Json, SyntaxError> {

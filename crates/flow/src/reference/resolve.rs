@@ -160,7 +160,7 @@ impl fmt::Display for PathStep {
         match self {
             Self::Index(index) => write!(f, "[{index}]"),
             Self::Field(name) if super::parse::is_identifier(name) => write!(f, ".{name}"),
-            Self::Field(name) => write!(f, "[{}]", Json::of(name)),
+            Self::Field(name) => write!(f, "[{}]", Json::encode(name)),
         }
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, CallerId, Target},
+    backing::{WorkflowSkill, WorkflowsBacking, skill},
+    call::{CallTarget, Caller, CallerId},
     clock::Timestamp,
-    deployed::{FlowSkill, Flows, skill},
-    failure::{Failure, Kind},
-    flow::{Flow, FlowKind, FlowRun, FlowStatus, Schedule},
+    failure::{Failure, FailureKind},
+    flow::{Flow, FlowKind, FlowRun, FlowSchedule, FlowStatus},
     ids::{Scope, TaskId, TokenId},
     json::Json,
     maps::FastMap,
@@ -187,7 +187,7 @@ impl WorkflowDefinitions {
         caller: &Caller,
         name: &str,
         is_draft: bool,
-    ) -> Result<Target, Failure> {
+    ) -> Result<CallTarget, Failure> {
         engine.policies().sync().await?;
         let flow = self.find_active(&caller.scope, name).await.map_err(DefinitionError::from)?;
         let flow = flow.ok_or_else(|| DefinitionError::NotFound(name.to_owned()))?;
@@ -195,12 +195,12 @@ impl WorkflowDefinitions {
             engine.registry().deployments().ensure_flows(&caller.scope).await.map_err(Failure::from)?;
         let id = if is_draft { [DRAFT_PREFIX, name].concat() } else { flow.kind.skill_id(name) };
         if let Some(known) = agent.card.skill(&id).cloned() {
-            return Ok(Target { agent, skill: Some(known) });
+            return Ok(CallTarget { agent, skill: Some(known) });
         }
         let workflow = self.workflow(&flow)?;
         let mut made = skill(&id, &workflow.name, &workflow.description);
         made.input_schema.clone_from(&workflow.input_schema);
-        Ok(Target { agent, skill: Some(Arc::new(made)) })
+        Ok(CallTarget { agent, skill: Some(Arc::new(made)) })
     }
 
     /// Call target for a nested run.
@@ -210,7 +210,7 @@ impl WorkflowDefinitions {
         scope: &Scope,
         kind: FlowKind,
         name: &str,
-    ) -> Result<Target, Failure> {
+    ) -> Result<CallTarget, Failure> {
         let agent = engine
             .registry()
             .deployments()
@@ -219,7 +219,7 @@ impl WorkflowDefinitions {
         let id = kind.skill_id(name);
         let known = agent.card.skill(&id).cloned();
         let skill = known.unwrap_or_else(|| Arc::new(skill(&id, name, "")));
-        Ok(Target { agent, skill: Some(skill) })
+        Ok(CallTarget { agent, skill: Some(skill) })
     }
 
     /// Sets the nesting depth of a run.
@@ -319,15 +319,16 @@ impl WorkflowDefinitions {
         let active = flows.iter().filter(|flow| flow.status == FlowStatus::Active);
         // A definition that cannot be parsed is not published; a call of it reports the problem.
         let read = active.filter_map(|flow| Some((flow, self.workflow(flow).ok()?)));
-        let skills =
-            read.filter(|(flow, workflow)| is_published(flow, workflow)).map(|(flow, workflow)| FlowSkill {
+        let skills = read.filter(|(flow, workflow)| is_published(flow, workflow)).map(|(flow, workflow)| {
+            WorkflowSkill {
                 id: flow.kind.skill_id(&flow.name),
                 name: flow.name.clone(),
                 description: workflow.description.clone(),
                 input_schema: workflow.input_schema.clone(),
-            });
+            }
+        });
         let unpublished = |error: &dyn std::fmt::Display| DefinitionError::Unpublished(error.to_string());
-        let flows = Flows { skills: skills.collect() };
+        let flows = WorkflowsBacking { skills: skills.collect() };
         engine.policies().sync().await.map_err(|failure| unpublished(&failure))?;
         engine
             .registry()
@@ -344,10 +345,12 @@ impl WorkflowDefinitions {
 impl From<DefinitionError> for Failure {
     fn from(error: DefinitionError) -> Self {
         let kind = match &error {
-            DefinitionError::Invalid(_) => Kind::Invalid,
-            DefinitionError::NotFound(_) => Kind::NotFound,
-            DefinitionError::Configured(_) | DefinitionError::Store(StoreError::Conflict) => Kind::Conflict,
-            DefinitionError::Store(_) | DefinitionError::Unpublished(_) => Kind::Internal,
+            DefinitionError::Invalid(_) => FailureKind::Invalid,
+            DefinitionError::NotFound(_) => FailureKind::NotFound,
+            DefinitionError::Configured(_) | DefinitionError::Store(StoreError::Conflict) => {
+                FailureKind::Conflict
+            }
+            DefinitionError::Store(_) | DefinitionError::Unpublished(_) => FailureKind::Internal,
         };
         if let DefinitionError::Store(cause) = &error {
             tracing::error!("the store failed: {cause}");
@@ -369,18 +372,18 @@ pub(super) fn refuse_inactive(flow: &Flow, is_draft: bool) -> Option<Failure> {
             "{kind} {name} is archived and runs no more; `rialto {kind} status {name} active` puts it into use again"
         ),
     };
-    Some(Failure::new(Kind::Conflict, message))
+    Some(Failure::new(FailureKind::Conflict, message))
 }
 
 /// Next start times of a definition's cron triggers.
-pub(super) fn next_schedules(flow: &Flow, workflow: &Workflow, now: Timestamp) -> Vec<Schedule> {
+pub(super) fn next_schedules(flow: &Flow, workflow: &Workflow, now: Timestamp) -> Vec<FlowSchedule> {
     let crons = workflow.triggers.iter().filter_map(|trigger| match trigger {
         WorkflowTrigger::Cron { schedule, .. } => Some(schedule),
         WorkflowTrigger::Manual | WorkflowTrigger::Http { .. } | WorkflowTrigger::Skill => None,
     });
     let moments = (0..).zip(crons).filter_map(|(number, cron)| Some((number, cron.next_after(now)?)));
     moments
-        .map(|(number, next_at)| Schedule {
+        .map(|(number, next_at)| FlowSchedule {
             scope: flow.scope.clone(),
             name: flow.name.clone(),
             number,

@@ -15,8 +15,8 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use rialto_model::{
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    flow::{FlowRun, FlowStep, Question, RunChange, RunRecord, RunState, StepState},
+    failure::{Failure, FailureKind},
+    flow::{FlowRun, FlowStep, RunChange, RunRecord, RunState, StepQuestion, StepState},
     ids::{TaskId, fresh},
     json::Json,
     store::{Store, StoreError},
@@ -142,7 +142,7 @@ impl RunDriver {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");
                 let message = "the run could not be recorded further; its steps may have completed: see the server's log, and the \
                                run's steps";
-                self.publish(Event::failed(Failure::new(Kind::Internal, message))).await;
+                self.publish(Event::failed(Failure::new(FailureKind::Internal, message))).await;
             }
         }
         self.run.state.is_over()
@@ -304,7 +304,7 @@ impl RunDriver {
         self.gather_items(key);
     }
 
-    fn hold_step(&mut self, key: StepKey, step: FlowStep, question: Question) {
+    fn hold_step(&mut self, key: StepKey, step: FlowStep, question: StepQuestion) {
         self.set_step(key, FlowStep { state: StepState::Waiting, question: Some(question), ..step });
     }
 
@@ -344,7 +344,7 @@ impl RunDriver {
             self.execution.steps_in_state(StepState::Waiting).map(|(_, step)| step.clone()).collect();
         if held.is_empty() {
             let message = "the run stopped without anything to wait for; this is a bug in Rialto";
-            return self.finish(Some(Failure::new(Kind::Internal, message))).await;
+            return self.finish(Some(Failure::new(FailureKind::Internal, message))).await;
         }
         // Another process may have taken the run and published the question already.
         if self.is_written && !self.record(false, &[]).await? {
@@ -409,7 +409,7 @@ impl RunDriver {
         };
         let message = format!("step {} failed: {}{more}", node.id, first.message);
         let data = serde_json::json!({ "node": node.id, "cause": first.data });
-        Some(Failure::new(first.kind, message).with_data(Json::of(&data)))
+        Some(Failure::new(first.kind, message).with_data(Json::encode(&data)))
     }
 
     /// Ends a cancelled run; its steps are cancelled separately.
@@ -434,7 +434,7 @@ impl RunDriver {
         let limit = self.execution.workflow.limits.timeout.unwrap_or(NO_DEADLINE).as_millis();
         let message =
             format!("the run took longer than {limit} ms; raise its timeout, or its steps are too slow");
-        self.finish(Some(Failure::new(Kind::PeerTimeout, message))).await
+        self.finish(Some(Failure::new(FailureKind::PeerTimeout, message))).await
     }
 
     fn deadline(&self) -> Instant {
@@ -448,19 +448,19 @@ impl RunDriver {
 /// True if a retry could succeed.
 const fn is_retryable(failure: &Failure) -> bool {
     match failure.kind {
-        Kind::Invalid
-        | Kind::Unauthenticated
-        | Kind::Denied
-        | Kind::Blocked
-        | Kind::NotFound
-        | Kind::Conflict
-        | Kind::Unsupported => false,
-        Kind::Busy
-        | Kind::PeerTimeout
-        | Kind::PeerUnreachable
-        | Kind::PeerGarbled
-        | Kind::PeerFailed
-        | Kind::StoreUnavailable
-        | Kind::Internal => true,
+        FailureKind::Invalid
+        | FailureKind::Unauthenticated
+        | FailureKind::Denied
+        | FailureKind::Blocked
+        | FailureKind::NotFound
+        | FailureKind::Conflict
+        | FailureKind::Unsupported => false,
+        FailureKind::Busy
+        | FailureKind::PeerTimeout
+        | FailureKind::PeerUnreachable
+        | FailureKind::PeerGarbled
+        | FailureKind::PeerFailed
+        | FailureKind::StoreUnavailable
+        | FailureKind::Internal => true,
     }
 }

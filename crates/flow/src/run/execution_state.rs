@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rialto_engine::is_redacted;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{FlowStep, StepState},
     json::Json,
 };
@@ -162,12 +162,12 @@ impl ExecutionState {
         let failed = steps.iter().enumerate().find(|(_, step)| step.state != StepState::Completed);
         if let Some((at, step)) = failed {
             let why = step.failure.as_ref().map_or("it was cancelled", |failure| &failure.message);
-            let kind = step.failure.as_ref().map_or(Kind::PeerFailed, |it| it.kind);
+            let kind = step.failure.as_ref().map_or(FailureKind::PeerFailed, |it| it.kind);
             return Some(Err(Failure::new(kind, format!("item {at}: {why}"))));
         }
         let outputs: Vec<Json> =
             steps.into_iter().map(|step| step.output.clone().unwrap_or_else(Json::null)).collect();
-        Some(Ok(Json::of(&outputs)))
+        Some(Ok(Json::encode(&outputs)))
     }
 
     /// Value of a root, for a step.
@@ -182,10 +182,10 @@ impl ExecutionState {
             ReferenceRoot::State(id) => {
                 let state =
                     self.step(StepKey::node(place(id)?)).map_or("pending", |step| step.state.as_str());
-                Some(Json::of(state))
+                Some(Json::encode(state))
             }
             ReferenceRoot::Item => self.item(key),
-            ReferenceRoot::Index => key.item.map(|item| Json::of(&item)),
+            ReferenceRoot::Index => key.item.map(|item| Json::encode(&item)),
         }
     }
 
@@ -202,7 +202,7 @@ impl ExecutionState {
             ends => {
                 let made = ends.iter().filter_map(|node| Some((node.id.to_string(), made(node)?)));
                 let object: rialto_model::json::Extra = made.collect();
-                Json::of(&object)
+                Json::encode(&object)
             }
         }
     }

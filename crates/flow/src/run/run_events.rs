@@ -1,8 +1,8 @@
 //! Events of a run, as those of its task.
 
 use rialto_model::{
-    event::{Aside, Ask, Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind, RemoteIds},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStep, RunRecord, RunState, StepState},
     ids::{TaskId, fresh},
     json::Json,
@@ -17,8 +17,8 @@ pub(super) const FLOW_METADATA: &str = "rialto/flow";
 
 /// The run is written down, under this name.
 pub(super) fn accepted_event(run: &TaskId) -> Event {
-    let remote = Remote { task_id: Some(run.to_string()), context_id: None };
-    Event::Accepted { remote, aside: Aside::default() }
+    let remote = RemoteIds { task_id: Some(run.to_string()), context_id: None };
+    Event::Accepted { remote, aside: EventAside::default() }
 }
 
 /// Event for a changed step.
@@ -48,7 +48,7 @@ pub(super) fn question_event(held: &[&FlowStep], done: usize, total: usize) -> E
         Message::new(fresh(), Role::Agent, vec![Part::text(format!("{name} waits for an answer"))])
     };
     let message = question.and_then(|question| question.message.clone()).unwrap_or_else(unsaid);
-    let ask = question.map_or(Ask::Input, |question| question.ask);
+    let ask = question.map_or(QuestionKind::Input, |question| question.ask);
     Event::Asked { ask, message: Some(message), aside: progress_aside(&facts) }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn final_events(record: &RunRecord, done: usize, total: usize) -> Opt
         }
         RunState::Completed => Some(completed_events(&record.run)),
         RunState::Failed => {
-            let unsaid = || Failure::new(Kind::PeerFailed, "the run has failed");
+            let unsaid = || Failure::new(FailureKind::PeerFailed, "the run has failed");
             Some(vec![Event::failed(record.run.failure.clone().unwrap_or_else(unsaid))])
         }
         RunState::Canceled => Some(vec![canceled_event()]),
@@ -76,13 +76,13 @@ fn completed_events(run: &FlowRun) -> Vec<Event> {
     let name = Some(format!("{}-result", run.name));
     let artifact = Artifact { name, ..Artifact::new("result", vec![output_part(output)]) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
 pub(super) fn canceled_event() -> Event {
-    Event::Canceled { message: None, aside: Aside::default() }
+    Event::Canceled { message: None, aside: EventAside::default() }
 }
 
 /// A step, as metadata names it.
@@ -97,8 +97,8 @@ fn step_metadata(step: &FlowStep) -> Value {
     facts
 }
 
-fn progress_aside(facts: &Value) -> Aside {
-    Aside { metadata: Some(Json::of(&json!({ FLOW_METADATA: facts }))), ..Aside::default() }
+fn progress_aside(facts: &Value) -> EventAside {
+    EventAside { metadata: Some(Json::encode(&json!({ FLOW_METADATA: facts }))), ..EventAside::default() }
 }
 
 fn step_name(step: &FlowStep) -> String {

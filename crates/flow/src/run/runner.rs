@@ -13,9 +13,9 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_engine::{Engine, WeakEngine, is_redacted, peer::Peer, redact};
 use rialto_model::{
-    call::{Call, Caller, Cancel, Follow},
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    call::{Call, Caller, CancelRequest, FollowRequest},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStep, RunRecord, RunState, StepState},
     ids::{Scope, TaskId, fresh},
     json::{Extra, Json},
@@ -129,7 +129,7 @@ impl WorkflowRunner {
             return false;
         };
         for step in record.steps.iter().filter(|step| step.state == StepState::Waiting) {
-            let is_login = step.question.as_ref().is_some_and(|question| question.ask == Ask::Auth);
+            let is_login = step.question.as_ref().is_some_and(|question| question.ask == QuestionKind::Auth);
             if let Some(task) = step.task.as_ref().filter(|_| is_login) {
                 // A failed request gives no information about it.
                 let _ = engine.tasks().get(caller, task.as_str()).await;
@@ -165,10 +165,10 @@ impl Peer for WorkflowRunner {
         told.flatten_stream().boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         let inner = Arc::clone(&self.0);
         let told = async move {
-            let Follow { caller, remote, to_the_end, .. } = follow.into_inner();
+            let FollowRequest { caller, remote, to_the_end, .. } = follow.into_inner();
             let run = TaskId::from(remote.task_id.unwrap_or_default());
             let told = if to_the_end {
                 inner.resume_run(RunContinuation { run, caller, trace: None, answer: None }).await
@@ -183,10 +183,10 @@ impl Peer for WorkflowRunner {
         told.flatten_stream().boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let inner = Arc::clone(&self.0);
         async move {
-            let Cancel { caller, remote, .. } = cancel.into_inner();
+            let CancelRequest { caller, remote, .. } = cancel.into_inner();
             inner.cancel_run(&caller, &TaskId::from(remote.task_id.unwrap_or_default())).await
         }
         .boxed()
@@ -198,7 +198,9 @@ impl Peer for WorkflowRunner {
 impl RunnerInner {
     fn engine(&self) -> Result<Engine, Failure> {
         let engine = self.engine.get().and_then(WeakEngine::upgrade);
-        engine.ok_or_else(|| Failure::new(Kind::Internal, "this process has no engine to run workflows with"))
+        engine.ok_or_else(|| {
+            Failure::new(FailureKind::Internal, "this process has no engine to run workflows with")
+        })
     }
 
     /// Starts a run; an existing run of the same task is resumed.
@@ -282,7 +284,7 @@ impl RunnerInner {
         let record =
             self.store.run(scope, id).await.map_err(store_failure)?.ok_or_else(|| run_not_found(id))?;
         let workflow = self.workflow_of_run(&record.run).await?;
-        let working = || vec![Event::Progress { working: true, message: None, aside: Aside::default() }];
+        let working = || vec![Event::Progress { working: true, message: None, aside: EventAside::default() }];
         let events =
             run_events::final_events(&record, finished_nodes(&record, &workflow), workflow.nodes.len());
         Ok(stream::iter(events.unwrap_or_else(working)).boxed())
@@ -339,14 +341,14 @@ impl RunnerInner {
 
     /// A definition that comes with the call.
     fn inline_definition(&self, skill: &str, args: &Json) -> Result<RunRequest, Failure> {
-        let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+        let invalid = |message: &str| Failure::new(FailureKind::Invalid, message);
         let members: Extra = args.read().map_err(|_| invalid("the arguments are not an object"))?;
         let member = |name: &str| members.get(name).cloned();
         let definition = match skill {
             "execute_dag" => {
                 let own = members.iter().filter(|(name, _)| *name != "input");
                 let own = own.map(|(name, value)| (name.to_owned(), value.clone()));
-                Json::of(&own.collect::<Extra>())
+                Json::encode(&own.collect::<Extra>())
             }
             "orchestrate_workflow" => member("workflow").ok_or_else(|| invalid("`workflow` is missing"))?,
             _ => return Err(invalid("name the workflow or pipeline that is to be run")),
@@ -367,7 +369,7 @@ impl RunnerInner {
         match (&run.definition, run.version) {
             (Some(text), _) => Ok(Arc::new(definition_parser::parse_definition(text, &run.name, None)?)),
             (None, Some(version)) => self.book.version(&run.scope, &run.name, version).await,
-            (None, None) => Err(Failure::new(Kind::Internal, "the run has no definition")),
+            (None, None) => Err(Failure::new(FailureKind::Internal, "the run has no definition")),
         }
     }
 
@@ -454,8 +456,8 @@ fn has_expired_question(record: &RunRecord, engine: &Engine) -> bool {
 }
 
 fn run_not_found(run: &TaskId) -> Failure {
-    let data = Json::of(&json!({ "remoteCode": TASK_NOT_FOUND_CODE }));
-    Failure::new(Kind::NotFound, format!("there is no run {run}")).with_data(data)
+    let data = Json::encode(&json!({ "remoteCode": TASK_NOT_FOUND_CODE }));
+    Failure::new(FailureKind::NotFound, format!("there is no run {run}")).with_data(data)
 }
 
 fn store_failure(error: StoreError) -> Failure {

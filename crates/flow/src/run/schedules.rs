@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use rialto_engine::{CallRequest, Engine};
 use rialto_model::{
-    call::{Caller, CallerKind, Door},
+    call::{Caller, CallerKind, EntryProtocol},
     failure::Failure,
-    flow::Schedule,
+    flow::FlowSchedule,
     ids::{TaskId, fresh},
     json::Json,
-    rights::Rights,
-    webhook::Lease,
+    token_scopes::TokenScopes,
+    webhook::DeliveryLease,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -52,8 +52,11 @@ impl WorkflowRunner {
     /// Runs all schedules that are due.
     pub async fn run_due(&self, engine: &Engine, holder: &str) {
         let now = engine.now();
-        let lease =
-            Lease { holder: holder.to_owned(), now, until: now.checked_add(SCHEDULE_LEASE).unwrap_or(now) };
+        let lease = DeliveryLease {
+            holder: holder.to_owned(),
+            now,
+            until: now.checked_add(SCHEDULE_LEASE).unwrap_or(now),
+        };
         match self.store().due_schedules(&lease, MAX_SCHEDULE_BATCH).await {
             Ok(due) => {
                 for schedule in due {
@@ -84,7 +87,7 @@ impl WorkflowRunner {
         }
     }
 
-    async fn run_schedule(&self, engine: &Engine, schedule: Schedule, holder: &str) {
+    async fn run_schedule(&self, engine: &Engine, schedule: FlowSchedule, holder: &str) {
         let name = schedule.name.clone();
         let next = match self.start_scheduled_run(engine, &schedule).await {
             Ok(next) => next,
@@ -99,8 +102,8 @@ impl WorkflowRunner {
         };
         // A definition that has no moment any more has no schedule either.
         let Some(next_at) = next else { return };
-        let next = Schedule { next_at, task: TaskId::fresh(), ..schedule };
-        if let Err(error) = self.store().note_schedule(&next, holder).await {
+        let next = FlowSchedule { next_at, task: TaskId::fresh(), ..schedule };
+        if let Err(error) = self.store().record_schedule_run(&next, holder).await {
             tracing::error!("when {name} is run next could not be written down: {error}");
         }
     }
@@ -108,7 +111,7 @@ impl WorkflowRunner {
     async fn start_scheduled_run(
         &self,
         engine: &Engine,
-        schedule: &Schedule,
+        schedule: &FlowSchedule,
     ) -> Result<Option<rialto_model::clock::Timestamp>, Failure> {
         let (flow, workflow) = self.definitions().show(&schedule.scope, &schedule.name).await?;
         let caller = caller_for(&schedule.scope, &flow.by);
@@ -131,7 +134,7 @@ impl WorkflowRunner {
         let args = given.unwrap_or_else(Json::empty_object);
         let request = CallRequest {
             id: Some(schedule.task.clone()),
-            ..CallRequest::skill(caller, Door::Library, target, args)
+            ..CallRequest::skill(caller, EntryProtocol::Library, target, args)
         };
         // The run continues detached.
         drop(engine.calls().start(request).await?.into_handle()?);
@@ -142,7 +145,7 @@ impl WorkflowRunner {
     async fn advance_schedule(
         &self,
         engine: &Engine,
-        schedule: &Schedule,
+        schedule: &FlowSchedule,
     ) -> Option<rialto_model::clock::Timestamp> {
         let (_, workflow) = self.definitions().show(&schedule.scope, &schedule.name).await.ok()?;
         cron_trigger(&workflow, schedule.number)?.0.next_after(engine.now())
@@ -155,7 +158,7 @@ fn caller_for(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerI
         scope: scope.clone(),
         kind: CallerKind::User,
         id: id.clone(),
-        rights: Rights::ALL,
+        rights: TokenScopes::ALL,
         token: None,
         proof: None,
         hops: 0,

@@ -1,11 +1,11 @@
 //! Action of a step, with all templates rendered.
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::FlowKind,
     json::Json,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 
 use super::execution_state::{ExecutionState, StepKey};
@@ -20,7 +20,7 @@ pub(super) enum StepAction {
     /// Of a named agent.
     Invoke { agent: String, skill: Option<String>, parts: Vec<Part> },
     /// Call to the best agent.
-    Dispatch { work: Work, parts: Vec<Part> },
+    Dispatch { work: WorkDescription, parts: Vec<Part> },
     /// Of a tool.
     Tool { name: String, args: Json },
     /// Of another definition.
@@ -50,15 +50,15 @@ impl StepAction {
                 let description =
                     maybe(description.as_ref())?.map_or_else(String::new, |words| json_as_text(&words));
                 let required: Result<Vec<Json>, Failure> = required_skills.iter().map(fill).collect();
-                let said = maybe(message.as_ref())?.or_else(|| Some(Json::of(&description)));
+                let said = maybe(message.as_ref())?.or_else(|| Some(Json::encode(&description)));
                 let args = maybe(args.as_ref())?;
                 let message = if args.is_some() { maybe(message.as_ref())? } else { said };
-                let work = Work {
+                let work = WorkDescription {
                     work_type: maybe(work_type.as_ref())?
                         .map_or_else(String::new, |word| json_as_text(&word)),
                     description,
                     required_skills: required?.iter().map(json_as_text).collect(),
-                    ..Work::default()
+                    ..WorkDescription::default()
                 };
                 Self::Dispatch { work, parts: message_parts(message, args) }
             }
@@ -111,7 +111,7 @@ pub(super) fn render_template(
     key: StepKey,
 ) -> Result<Json, Failure> {
     let found = template.render(&|root| execution.resolve_root(root, key));
-    found.map_err(|error: RenderError| Failure::new(Kind::Invalid, error.to_string()))
+    found.map_err(|error: RenderError| Failure::new(FailureKind::Invalid, error.to_string()))
 }
 
 /// A string as it is, everything else as JSON.

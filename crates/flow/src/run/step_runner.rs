@@ -7,11 +7,11 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{CallHandle, CallRequest, CallStart, CallUpdate, DispatchRequest, Engine, redact};
 use rialto_model::{
-    call::{Caller, Door, Target},
-    deployed::Backing,
-    event::Ask,
-    failure::{Failure, Kind},
-    flow::Question,
+    backing::Backing,
+    call::{CallTarget, Caller, EntryProtocol},
+    event::QuestionKind,
+    failure::{Failure, FailureKind},
+    flow::StepQuestion,
     ids::TaskId,
     json::Json,
     message::Part,
@@ -82,7 +82,7 @@ pub(super) enum StepEnd {
     /// Completed.
     Done(Json),
     /// Waiting for an answer.
-    Asked(Question),
+    Asked(StepQuestion),
     /// Failed.
     Failed(Failure),
     /// This process ends; the step does not.
@@ -121,8 +121,8 @@ impl StepRunner {
             StepStart::Answer(parts) => {
                 let (engine, caller) = (&self.context.engine, &self.context.caller);
                 let worker = engine.tasks().target(caller, self.task.as_str()).await?;
-                let target = Target { agent: worker.agent, skill: None };
-                let mut request = CallRequest::message(caller.clone(), Door::Library, target, parts);
+                let target = CallTarget { agent: worker.agent, skill: None };
+                let mut request = CallRequest::message(caller.clone(), EntryProtocol::Library, target, parts);
                 request.task = Some(self.task.to_string());
                 request.timeout = Some(DEFAULT_STEP_TIMEOUT);
                 Ok(StartedStep::Running(engine.calls().start(request).await?.into_handle()?))
@@ -135,7 +135,7 @@ impl StepRunner {
         loop {
             match self.find_task().await {
                 Err(failure)
-                    if failure.kind == Kind::StoreUnavailable
+                    if failure.kind == FailureKind::StoreUnavailable
                         && !self.context.engine.running().is_stopping() => {}
                 known => return known,
             }
@@ -157,10 +157,10 @@ impl StepRunner {
                     return Ok(Some(task));
                 }
                 // An agent was selected under this id and never called. The next id derives from it, so that other processes find it too.
-                Err(failure) if failure.kind == Kind::NotFound && last.is_some() => {
+                Err(failure) if failure.kind == FailureKind::NotFound && last.is_some() => {
                     self.task = TaskId::from([self.task.as_str(), "r"].concat());
                 }
-                Err(failure) if failure.kind == Kind::NotFound => return Ok(None),
+                Err(failure) if failure.kind == FailureKind::NotFound => return Ok(None),
                 Err(failure) => return Err(failure),
             }
         }
@@ -178,7 +178,7 @@ impl StepRunner {
         }
         engine.tasks().cancel(caller, self.task.as_str()).await?;
         let why = "the process stopped during this step, and the skill is not declared idempotent";
-        Err(Failure::new(Kind::PeerFailed, why))
+        Err(Failure::new(FailureKind::PeerFailed, why))
     }
 
     /// Makes the call, again if too much is under way just now or the store is not available.
@@ -193,14 +193,14 @@ impl StepRunner {
                 begun if self.context.engine.running().is_stopping() => {
                     return begun.map(StartedStep::Running);
                 }
-                Err(failure) if failure.kind == Kind::Busy => refusals += 1,
+                Err(failure) if failure.kind == FailureKind::Busy => refusals += 1,
                 // It was not made, and is as soon as the store is back.
-                Err(failure) if failure.kind == Kind::StoreUnavailable => {}
+                Err(failure) if failure.kind == FailureKind::StoreUnavailable => {}
                 begun => return begun.map(StartedStep::Running),
             }
             self.pause_before_retry(deadline).await?;
         }
-        Err(Failure::new(Kind::Busy, "too much is under way; run it again later"))
+        Err(Failure::new(FailureKind::Busy, "too much is under way; run it again later"))
     }
 
     async fn try_call(&self, step_action: StepAction) -> Result<CallHandle, Failure> {
@@ -208,7 +208,7 @@ impl StepRunner {
         if !engine.tokens().is_valid(caller.token.as_ref()).await? {
             let message =
                 "the token of this run's caller was revoked or has expired, so this step was not called";
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         let trace = self.context.trace.as_deref().cloned().map(Box::new);
         if let StepAction::Dispatch { work, parts } = step_action {
@@ -216,7 +216,7 @@ impl StepRunner {
                 id: Some(self.task.clone()),
                 timeout: Some(DEFAULT_STEP_TIMEOUT),
                 trace,
-                ..DispatchRequest::new(caller.clone(), Door::Library, work, parts)
+                ..DispatchRequest::new(caller.clone(), EntryProtocol::Library, work, parts)
             };
             return engine.dispatches().start(wanted).await;
         }
@@ -236,7 +236,7 @@ impl StepRunner {
             timeout: Some(DEFAULT_STEP_TIMEOUT),
             trace,
             synced: Some(synced),
-            ..CallRequest::message(caller.clone(), Door::Library, target, parts)
+            ..CallRequest::message(caller.clone(), EntryProtocol::Library, target, parts)
         };
         let begun = engine.calls().start(request).await.and_then(CallStart::into_handle);
         if is_nested && begun.is_err() {
@@ -287,7 +287,9 @@ impl StepRunner {
         let mut task = task;
         while !task.head.state.is_terminal() && !task.head.state.is_waiting() {
             let (seen, mut following) = match engine.tasks().subscribe(caller, id).await {
-                Err(failure) if failure.kind == Kind::StoreUnavailable && !engine.running().is_stopping() => {
+                Err(failure)
+                    if failure.kind == FailureKind::StoreUnavailable && !engine.running().is_stopping() =>
+                {
                     self.pause_before_retry(deadline).await?;
                     continue;
                 }
@@ -314,16 +316,16 @@ impl StepRunner {
 
     /// Result of the step for the task's state.
     fn step_end(&self, task: &Task) -> StepEnd {
-        let asks = |ask| Question { ask, message: task.message.clone(), expires: None };
+        let asks = |ask| StepQuestion { ask, message: task.message.clone(), expires: None };
         match task.head.state {
             TaskState::Completed => StepEnd::Done(task_output(task)),
-            TaskState::InputRequired => StepEnd::Asked(asks(Ask::Input)),
-            TaskState::AuthRequired => StepEnd::Asked(asks(Ask::Auth)),
+            TaskState::InputRequired => StepEnd::Asked(asks(QuestionKind::Input)),
+            TaskState::AuthRequired => StepEnd::Asked(asks(QuestionKind::Auth)),
             state => {
                 let said = task
                     .failure
                     .clone()
-                    .unwrap_or_else(|| Failure::new(Kind::PeerFailed, format!("the task is {state}")));
+                    .unwrap_or_else(|| Failure::new(FailureKind::PeerFailed, format!("the task is {state}")));
                 StepEnd::Failed(with_callee(&self.called, said))
             }
         }
@@ -340,7 +342,7 @@ impl StepRunner {
 
     fn timeout_failure(&self) -> Failure {
         let limit = self.timeout.unwrap_or(DEFAULT_STEP_TIMEOUT).as_millis();
-        Failure::new(Kind::PeerTimeout, format!("it took longer than {limit} ms and was cancelled"))
+        Failure::new(FailureKind::PeerTimeout, format!("it took longer than {limit} ms and was cancelled"))
     }
 }
 
@@ -369,16 +371,16 @@ impl RunContext {
     }
 
     /// Target of the call.
-    fn resolve_target(&self, step_action: &StepAction) -> Result<Target, Failure> {
+    fn resolve_target(&self, step_action: &StepAction) -> Result<CallTarget, Failure> {
         let Self { engine, caller, .. } = self;
-        let not_found = |message: String| Failure::new(Kind::NotFound, message);
+        let not_found = |message: String| Failure::new(FailureKind::NotFound, message);
         match step_action {
             StepAction::Tool { name, .. } => engine.calls().resolve(caller, name).ok_or_else(|| {
                 not_found(format!("there is no tool \"{name}\" here; `rialto tools list` shows them"))
             }),
             StepAction::Invoke { agent: key, skill, .. } => {
                 let agent = engine.registry().find(&caller.scope, key).ok();
-                let target = agent.map(|agent| Target { agent, skill: None });
+                let target = agent.map(|agent| CallTarget { agent, skill: None });
                 let target = target
                     .filter(|target| engine.policies().may_discover(caller, target))
                     .ok_or_else(|| {
@@ -389,12 +391,12 @@ impl RunContext {
                     let known: Vec<&str> = target.agent.card.skills.iter().map(|it| it.id.as_str()).collect();
                     not_found(format!("agent {key} has no skill \"{id}\"; it has: {}", known.join(", ")))
                 })?;
-                Ok(Target { skill: Some(skill), ..target })
+                Ok(CallTarget { skill: Some(skill), ..target })
             }
             StepAction::Nested { kind, name, .. } => {
                 self.book.resolve_nested_target(engine, &caller.scope, *kind, name)
             }
-            StepAction::Dispatch { .. } => Err(Failure::new(Kind::Internal, "no agent was named")),
+            StepAction::Dispatch { .. } => Err(Failure::new(FailureKind::Internal, "no agent was named")),
         }
     }
 
@@ -405,14 +407,14 @@ impl RunContext {
             let message = format!(
                 "{called} would be inside {most} others; that is as deep as [flows] max_depth allows"
             );
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         self.book.set_depth(task, self.depth + 1);
         Ok(())
     }
 }
 
-fn is_workflow_target(target: &Target) -> bool {
+fn is_workflow_target(target: &CallTarget) -> bool {
     matches!(target.agent.backing, Backing::Flow(_))
 }
 
@@ -425,5 +427,5 @@ fn with_callee(called: &str, mut failure: Failure) -> Failure {
 }
 
 fn cancelled_failure() -> Failure {
-    Failure::new(Kind::PeerFailed, "it was cancelled")
+    Failure::new(FailureKind::PeerFailed, "it was cancelled")
 }

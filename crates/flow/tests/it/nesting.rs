@@ -1,6 +1,6 @@
 //! Workflows that run other workflows.
 
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 use crate::fixture::WorkflowFixture;
 
@@ -40,7 +40,7 @@ async fn too_deep(does: &str) {
         fixture.runner.definitions().resolve_target(&fixture.engine, &caller, "self", false).await.unwrap();
     let request = rialto_engine::CallRequest::skill(
         caller,
-        rialto_model::call::Door::Library,
+        rialto_model::call::EntryProtocol::Library,
         target,
         rialto_model::json::Json::empty_object(),
     );
@@ -55,6 +55,6 @@ async fn too_deep(does: &str) {
         .finish()
         .await
         .unwrap_err();
-    assert_eq!(failure.kind, Kind::Invalid);
+    assert_eq!(failure.kind, FailureKind::Invalid);
     assert!(failure.message.contains("max_depth"), "{failure}");
 }

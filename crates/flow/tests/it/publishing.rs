@@ -2,8 +2,8 @@
 
 use rialto_engine::CallRequest;
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::FlowStatus,
     ids::{ProjectId, Scope},
     json::Json,
@@ -25,7 +25,7 @@ steps:
 async fn run(fixture: &WorkflowFixture, name: &str, draft: bool, input: &str) -> Result<Task, Failure> {
     let caller = fixture.caller.clone();
     let target = fixture.runner.definitions().resolve_target(&fixture.engine, &caller, name, draft).await?;
-    let request = CallRequest::skill(caller, Door::Library, target, Json::parse(input).unwrap());
+    let request = CallRequest::skill(caller, EntryProtocol::Library, target, Json::parse(input).unwrap());
     fixture.engine.calls().start(request).await?.into_handle()?.finish().await
 }
 
@@ -52,7 +52,7 @@ async fn a_pipeline_in_use_is_a_skill_and_others_are_not() {
     let target = fixture.engine.calls().resolve(&fixture.caller, "pipeline:summarize-and-translate").unwrap();
     let request = CallRequest::skill(
         fixture.caller.clone(),
-        Door::Library,
+        EntryProtocol::Library,
         target,
         Json::parse(r#"{"text":"b"}"#).unwrap(),
     );
@@ -60,7 +60,7 @@ async fn a_pipeline_in_use_is_a_skill_and_others_are_not() {
         fixture.engine.calls().start(request).await.unwrap().into_handle().unwrap().finish().await.unwrap();
     assert_eq!(made(&done), r#"{"text":"b","to":"fr"}"#);
     let wrong = run(&fixture, name, false, r#"{"n": 1}"#).await.unwrap_err();
-    assert_eq!(wrong.kind, Kind::Invalid, "its schema is asked first: {wrong}");
+    assert_eq!(wrong.kind, FailureKind::Invalid, "its schema is asked first: {wrong}");
     set(FlowStatus::Archived).await.unwrap();
     assert_eq!(skills(&fixture), [""; 0]);
     let refused = run(&fixture, name, true, r#"{"text": "a"}"#).await.unwrap_err();
@@ -91,7 +91,7 @@ async fn a_run_keeps_the_version_it_began_with() {
     fixture.runner.definitions().remove(&fixture.engine, &scope, "w", false).await.unwrap();
     let done = fixture.tell(&waits.head.id, rialto_model::message::Part::text("go")).await.unwrap();
     assert_eq!(made(&done), "1");
-    assert_eq!(run(&fixture, "w", false, "{}").await.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(run(&fixture, "w", false, "{}").await.unwrap_err().kind, FailureKind::NotFound);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn another_project_sees_nothing_of_it() {
         .definitions()
         .resolve_target(&fixture.engine, &stranger, "summarize-and-translate", false)
         .await;
-    assert_eq!(found.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(found.unwrap_err().kind, FailureKind::NotFound);
     assert!(fixture.runner.definitions().list(&elsewhere).await.unwrap().is_empty());
     assert!(fixture.engine.registry().directory(&elsewhere).is_empty());
 }

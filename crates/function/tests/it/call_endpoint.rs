@@ -3,7 +3,7 @@
 use http::StatusCode;
 use rialto_edge::fetch::FetchResponse;
 use rialto_engine::registry::Registration;
-use rialto_model::{agent::Trust, deployed::Function, json::Json, message::Part};
+use rialto_model::{agent::AgentTrust, backing::FunctionBacking, json::Json, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -19,10 +19,10 @@ async fn fixture(body: &'static str, parts: Vec<Part>) -> Fixture {
     let reply = Box::new(move || Ok(FetchResponse::fixed(StatusCode::OK, body)));
     let fixture = Fixture::new(reply, ScriptedPeer::telling(finished_with(parts))).await;
     let schema = Some(Json::from(json!({ "type": "object", "properties": { "n": { "type": "integer" } } })));
-    fixture.deploy(vec![Function { input_schema: schema, ..function("run") }], false).await;
+    fixture.deploy(vec![FunctionBacking { input_schema: schema, ..function("run") }], false).await;
     let url = "https://desk.example.com";
     fixture.discovery.serve(url, agents::card("Desk", vec![agents::skill("ask")]));
-    let wanted = Registration { trust: Some(Trust::Trusted), ..Registration::new(url) };
+    let wanted = Registration { trust: Some(AgentTrust::Trusted), ..Registration::new(url) };
     fixture.engine.registry().register(wanted).await.unwrap();
     fixture
 }

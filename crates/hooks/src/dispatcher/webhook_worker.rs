@@ -8,8 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 use rialto_model::{
-    store::{Audited, StoreError},
-    webhook::{Lease, Leased, Standing, Webhook},
+    store::{StoreError, StoredAuditEvent},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +49,7 @@ struct HeldLease {
     /// Generation of the store when the row was read.
     generation: u64,
     /// State as it was last saved, and when.
-    saved: Standing,
+    saved: DeliveryState,
     saved_at: Timestamp,
 }
 
@@ -138,14 +138,14 @@ impl WebhookWorker {
             return Ok(None);
         }
         let until = later(now, deps.config.lease());
-        let request = Lease { holder: self.shared.holder.clone(), now, until };
+        let request = DeliveryLease { holder: self.shared.holder.clone(), now, until };
         let next = match deps.store.lease_webhook(&self.id, &request).await? {
-            Leased::Gone => Some(NextStep::Stop),
-            Leased::Others => {
+            LeaseOutcome::Gone => Some(NextStep::Stop),
+            LeaseOutcome::Others => {
                 self.lease = None;
                 Some(NextStep::After(POLL_INTERVAL))
             }
-            Leased::Ours(webhook) => {
+            LeaseOutcome::Ours(webhook) => {
                 let passed = self.lease.as_ref().map_or(0, |lease| lease.webhook.standing.handled);
                 let saved = webhook.standing.clone();
                 let mut lease = HeldLease { webhook: *webhook, until, generation, saved, saved_at: now };
@@ -158,7 +158,7 @@ impl WebhookWorker {
     }
 
     /// Processes one record. True if the next one may follow.
-    async fn process_record(&mut self, record: &Audited) -> Result<bool, StoreError> {
+    async fn process_record(&mut self, record: &StoredAuditEvent) -> Result<bool, StoreError> {
         let now = self.now();
         let deps = &self.shared.deps;
         let margin = deps.config.timeout() + RENEWAL_MARGIN;
@@ -193,7 +193,7 @@ impl WebhookWorker {
             return Ok(());
         }
         let standing = &lease.webhook.standing;
-        if self.shared.deps.store.note_webhook(&self.id, &self.shared.holder, standing).await? {
+        if self.shared.deps.store.record_webhook_delivery(&self.id, &self.shared.holder, standing).await? {
             (lease.saved, lease.saved_at) = (standing.clone(), self.shared.deps.clock.now());
         } else {
             tracing::warn!(webhook.id = self.id, "webhook {} is delivered to by another process", self.id);
@@ -205,7 +205,7 @@ impl WebhookWorker {
     /// Saves progress and releases the lease, so that another process can deliver at once.
     async fn release_lease(&mut self) {
         let now = self.now();
-        let request = Lease { holder: self.shared.holder.clone(), now, until: now };
+        let request = DeliveryLease { holder: self.shared.holder.clone(), now, until: now };
         let saved = self.save_progress().await;
         if self.lease.is_some() && saved.is_ok() {
             // If it fails, others wait until the lease ends.
@@ -306,7 +306,7 @@ impl HeldLease {
     fn has_unsaved_progress(&self) -> bool {
         let standing = &self.webhook.standing;
         let passed = standing.handled.saturating_sub(self.saved.handled);
-        let unmoved = Standing { handled: self.saved.handled, ..standing.clone() };
+        let unmoved = DeliveryState { handled: self.saved.handled, ..standing.clone() };
         passed >= MAX_UNSAVED_RECORDS || unmoved != self.saved
     }
 }

@@ -4,10 +4,10 @@
 //! kept unchanged.
 
 use rialto_model::{
+    backing,
     card::{Card, Skill},
-    deployed,
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part, Role, text_of},
@@ -26,7 +26,7 @@ pub(crate) fn card(name: &str, info: Option<&ServerPeerInfo>, tools: &[Tool]) ->
     let description = info.and_then(|info| info.instructions.as_deref()).unwrap_or_default();
     let description: String = description.chars().take(MAX_DESCRIPTION_LENGTH).collect();
     let version = own.map(|own| own.version.as_str());
-    deployed::card(name, &description, version, tools.iter().map(skill).collect())
+    backing::card(name, &description, version, tools.iter().map(skill).collect())
 }
 
 fn skill(tool: &Tool) -> Skill {
@@ -34,15 +34,15 @@ fn skill(tool: &Tool) -> Skill {
     let title = tool.title.clone().or(hinted).filter(|title| !title.is_empty());
     let mut extra = Extra::new();
     if let Some(schema) = &tool.output_schema {
-        extra.push("outputSchema", Json::of(&**schema));
+        extra.push("outputSchema", Json::encode(&**schema));
     }
     if let Some(annotations) = &tool.annotations {
-        extra.push("annotations", Json::of(annotations));
+        extra.push("annotations", Json::encode(annotations));
     }
     Skill {
-        input_schema: Some(Json::of(&*tool.input_schema)),
+        input_schema: Some(Json::encode(&*tool.input_schema)),
         extra,
-        ..deployed::skill(
+        ..backing::skill(
             &tool.name,
             title.as_deref().unwrap_or(&tool.name),
             tool.description.as_deref().unwrap_or_default(),
@@ -62,7 +62,7 @@ pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
     Event::Progress {
         working: true,
         message,
-        aside: Aside { metadata: Some(Json::of(&facts)), ..Aside::default() },
+        aside: EventAside { metadata: Some(Json::encode(&facts)), ..EventAside::default() },
     }
 }
 
@@ -70,19 +70,19 @@ pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
 pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     let Some(content) = value.get("content").and_then(Value::as_array) else {
         let message = format!("what MCP server {server} answered is not the result of a tool");
-        return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];
+        return vec![Event::failed(Failure::new(FailureKind::PeerGarbled, message))];
     };
     let parts = parts(content, value.get("structuredContent").filter(|structured| !structured.is_null()));
     if value.get("isError").and_then(Value::as_bool) == Some(true) {
         return vec![failed(parts, tool)];
     }
     let metadata =
-        value.get("_meta").and_then(beside).map(|meta| Json::of(&json!({ MCP: { "_meta": meta } })));
+        value.get("_meta").and_then(beside).map(|meta| Json::encode(&json!({ MCP: { "_meta": meta } })));
     let name = Some(format!("{tool}-result"));
     let artifact = Artifact { name, metadata, ..Artifact::new("result", parts) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
@@ -91,9 +91,9 @@ fn failed(parts: Vec<Part>, tool: &str) -> Event {
     let message = if text.is_empty() { format!("{tool} failed") } else { format!("{tool} failed: {text}") };
     let message_parts = (!parts.is_empty()).then(|| Message::new(fresh(), Role::Agent, parts));
     Event::Failed {
-        failure: Failure::new(Kind::PeerFailed, message),
+        failure: Failure::new(FailureKind::PeerFailed, message),
         message: message_parts,
-        aside: Aside::default(),
+        aside: EventAside::default(),
     }
 }
 
@@ -110,8 +110,8 @@ fn parts(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
     let blocks: Vec<Part> = blocks.map(part).collect();
     let data = structured.map(|whole| {
         // Among other parts it must be recognizable.
-        let metadata = (!blocks.is_empty()).then(|| Json::of(&json!({ MCP: { STRUCTURED: true } })));
-        Part { metadata, ..Part::data(Json::of(whole)) }
+        let metadata = (!blocks.is_empty()).then(|| Json::encode(&json!({ MCP: { STRUCTURED: true } })));
+        Part { metadata, ..Part::data(Json::encode(whole)) }
     });
     data.into_iter().chain(blocks).collect()
 }
@@ -137,7 +137,7 @@ fn part(block: &Value) -> Part {
         "resource_link" => Some(link(block)?),
         _ => None,
     });
-    known.unwrap_or_else(|| Part::new(Content::Unknown(Json::of(block))))
+    known.unwrap_or_else(|| Part::new(Content::Unknown(Json::encode(block))))
 }
 
 /// Resource as a part. Every member is kept, so that it can be rendered as a resource again for MCP clients.
@@ -148,7 +148,7 @@ fn resource(block: &Map<String, Value>, resource: &Map<String, Value>) -> Option
     inner.retain(|name, _| !matches!(name.as_str(), "text" | "blob" | "mimeType"));
     kept.insert("resource".to_owned(), Value::Object(inner));
     exact(&mut kept);
-    let metadata = Some(Json::of(&json!({ "uri": uri, MCP: kept })));
+    let metadata = Some(Json::encode(&json!({ "uri": uri, MCP: kept })));
     if let Some(blob) = text(resource, "blob") {
         return Some(Part { metadata, ..file(blob, resource, uri.and_then(last)) });
     }
@@ -183,7 +183,7 @@ fn rest(block: &Map<String, Value>, content: &[&str]) -> Option<Json> {
     let mut rest = block.clone();
     rest.retain(|name, _| !content.contains(&name.as_str()));
     exact(&mut rest);
-    (!rest.is_empty()).then(|| Json::of(&json!({ MCP: rest })))
+    (!rest.is_empty()).then(|| Json::encode(&json!({ MCP: rest })))
 }
 
 /// Restores the priority: rmcp keeps 32 bits, which would show as 64.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_text_that_repeats_the_structured_content_is_left_out() {
-        let data = |value: Value| vec![Part::data(Json::of(&value))];
+        let data = |value: Value| vec![Part::data(Json::encode(&value))];
         let text = |text: &str| json!({ "type": "text", "text": text });
         let whole = json!({ "n": 1 });
         assert_eq!(

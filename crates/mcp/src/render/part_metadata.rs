@@ -5,9 +5,9 @@
 //! several parts need none of this: their structured content is complete.
 
 use rialto_model::{
+    a2a_json::{ArtifactJson, PartJson},
     json::Json,
     message::{Artifact, Content, Part},
-    shape::{AsArtifact, AsPart},
     task::Task,
 };
 use rmcp::model::{ContentBlock, MetaObject};
@@ -75,7 +75,7 @@ fn of_server(artifact: &Artifact) -> Option<Json> {
     let metadata = artifact.metadata.as_ref().filter(|metadata| metadata.get().contains("\"mcp\""))?;
     let Value::Object(mut meta) = metadata.value().pointer_mut("/mcp/_meta")?.take() else { return None };
     meta.retain(|name, _| !name.starts_with("rialto/") && !name.starts_with("io.modelcontextprotocol/"));
-    (!meta.is_empty()).then(|| Json::of(&meta))
+    (!meta.is_empty()).then(|| Json::encode(&meta))
 }
 
 fn of_artifact(artifact: &Artifact) -> Option<Json> {
@@ -89,9 +89,9 @@ fn of_artifact(artifact: &Artifact) -> Option<Json> {
         return None;
     }
     let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
-    let mut facts = serde_json::to_value(AsArtifact(&bare)).ok()?;
+    let mut facts = serde_json::to_value(ArtifactJson(&bare)).ok()?;
     facts.as_object_mut()?.shift_remove("parts");
-    Some(Json::of(&json!({ "rialto/artifact": facts })))
+    Some(Json::encode(&json!({ "rialto/artifact": facts })))
 }
 
 /// Block of the only part, with metadata that it does not have itself.
@@ -101,7 +101,7 @@ pub(super) fn with_rest(block: ContentBlock, part: &Part) -> ContentBlock {
     if filename.is_none() && media_type.is_none() && metadata.is_none() && extra.is_empty() {
         return block;
     }
-    let Ok(Value::Object(mut rest)) = serde_json::to_value(AsPart(part)) else { return block };
+    let Ok(Value::Object(mut rest)) = serde_json::to_value(PartJson(part)) else { return block };
     rest.retain(|name, _| !matches!(name.as_str(), "text" | "data" | "raw" | "url"));
     let is_said = |name: &str, usual: &str| match (&block, name) {
         (ContentBlock::Text(_), "mediaType") => media_type.as_deref() == Some(usual),

@@ -121,7 +121,7 @@ proptest! {
         [id, slug, url, skill, tag, name, org] in prop::array::uniform7(any_text()),
     ) {
         let agent = Agent {
-            id: id.as_str().into(), slug, url, ..samples::agent(Trust::External)
+            id: id.as_str().into(), slug, url, ..samples::agent(AgentTrust::External)
         };
         let (skill, org) = (SkillId::from(skill), OrgId::from(org));
         let cases = [
@@ -160,7 +160,7 @@ proptest! {
 
 #[test]
 fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
-    let (agent, skill) = (samples::agent(Trust::External), SkillId::from("deploy"));
+    let (agent, skill) = (samples::agent(AgentTrust::External), SkillId::from("deploy"));
     let ann = TemplateSubject::Caller { kind: CallerKind::User, id: "ann".into() };
     let approval = TemplateEffect::Approval { by: "the ops team".into() };
     let org = OrgId::from("default");
@@ -170,7 +170,7 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
             caller: Some(ann.clone()),
             ..everybody(TemplateEffect::Allow, TemplateTarget::Skill(&agent, &skill))
         },
-        everybody(TemplateEffect::Allow, TemplateTarget::Trust(Trust::Trusted)),
+        everybody(TemplateEffect::Allow, TemplateTarget::Trust(AgentTrust::Trusted)),
         everybody(TemplateEffect::Allow, TemplateTarget::Tag("ops")),
         everybody(TemplateEffect::Deny, TemplateTarget::Agent(&agent)),
         everybody(TemplateEffect::Deny, TemplateTarget::Skill(&agent, &skill)),

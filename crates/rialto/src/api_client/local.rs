@@ -7,7 +7,7 @@ use axum::{
 use http::{Request, header};
 use rialto_console::Console;
 use rialto_edge::in_process;
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 
 use super::request::{ApiRequest, ApiResponse};
 use crate::{app::App, console_host};
@@ -30,7 +30,7 @@ impl LocalApi {
     }
 
     pub(super) async fn send(&self, question: &ApiRequest<'_>) -> Result<ApiResponse, Failure> {
-        let internal = |why: String| Failure::new(Kind::Internal, why);
+        let internal = |why: String| Failure::new(FailureKind::Internal, why);
         let body = question.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.get().to_owned()));
         let request = Request::builder()
             .method(question.method.clone())

@@ -13,7 +13,7 @@ use rialto_edge::{
 use rialto_model::{
     call::HOPS_HEADER,
     credential::Secret,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use serde::Deserialize;
 use url::Url;
@@ -139,7 +139,7 @@ impl RemoteApi {
         match answer.status {
             StatusCode::UNAUTHORIZED => self.unauthenticated_failure(answer),
             status if status.is_redirection() => Failure::new(
-                Kind::PeerGarbled,
+                FailureKind::PeerGarbled,
                 format!(
                     "{base} redirects to another address (HTTP {}); pass that one to --server",
                     status.as_u16()
@@ -172,7 +172,7 @@ impl RemoteApi {
                 "{base} is no Rialto server: it answers with {media}; see that --server names the address that `rialto serve` printed"
             )
         };
-        Failure::new(Kind::PeerGarbled, message)
+        Failure::new(FailureKind::PeerGarbled, message)
     }
 
     /// Failure for a 404: another kind of server, or a missing row.
@@ -182,18 +182,18 @@ impl RemoteApi {
             let message = format!(
                 "not found at {base} with this token; check that the org and project in --server are the token's"
             );
-            return Failure::new(Kind::NotFound, message);
+            return Failure::new(FailureKind::NotFound, message);
         }
         match self.server_version().await {
             Some(version) => Failure::new(
-                Kind::Unsupported,
+                FailureKind::Unsupported,
                 format!(
                     "the server at {base} runs Rialto {version}, which does not know {method} /api/v1{path}; update it to {} or later",
                     env!("CARGO_PKG_VERSION")
                 ),
             ),
             None => Failure::new(
-                Kind::PeerGarbled,
+                FailureKind::PeerGarbled,
                 format!(
                     "{base} is no Rialto server: it answers with HTTP {}; see that --server names the address that `rialto serve` printed",
                     answer.status.as_u16()
@@ -213,7 +213,7 @@ impl RemoteApi {
             ),
             None => format!("{base} does not let this token in; {how}"),
         };
-        Failure::new(Kind::Unauthenticated, message)
+        Failure::new(FailureKind::Unauthenticated, message)
     }
 
     /// Makes an exchange, up to the headers of the answer.
@@ -226,30 +226,30 @@ impl RemoteApi {
         let base = &self.base;
         match error {
             FetchError::Forbidden(why) => Failure::new(
-                Kind::Denied,
+                FailureKind::Denied,
                 format!(
                     "requests to {base} are not allowed: {why}; see [outbound] in the configuration of this machine"
                 ),
             ),
             FetchError::NotSent(why) => {
                 let message = format!("{base} could not be reached: {why}; {}", connection_advice(why));
-                Failure::new(Kind::PeerUnreachable, message).not_sent()
+                Failure::new(FailureKind::PeerUnreachable, message).not_sent()
             }
             FetchError::Local(why) => {
-                Failure::new(Kind::Internal, format!("{base} was not called: {why}")).not_sent()
+                Failure::new(FailureKind::Internal, format!("{base} was not called: {why}")).not_sent()
             }
             FetchError::Broken(why) => Failure::new(
-                Kind::PeerUnreachable,
+                FailureKind::PeerUnreachable,
                 format!(
                     "the connection to {base} broke: {why}; check whether the operation was done before you retry"
                 ),
             ),
             FetchError::Timeout(_) => Failure::new(
-                Kind::PeerTimeout,
+                FailureKind::PeerTimeout,
                 format!("{base} {error}; check whether the operation was done before you retry"),
             ),
             FetchError::TooLarge(_) => {
-                Failure::new(Kind::PeerGarbled, format!("{base}: {error}; ask for less at once"))
+                Failure::new(FailureKind::PeerGarbled, format!("{base}: {error}; ask for less at once"))
             }
         }
     }
@@ -260,7 +260,7 @@ impl RemoteApi {
     }
 
     fn request_to(&self, method: Method, address: &str) -> Result<FetchRequest, Failure> {
-        let wrong = |what: &str| Failure::new(Kind::Invalid, format!("{what} cannot be sent"));
+        let wrong = |what: &str| Failure::new(FailureKind::Invalid, format!("{what} cannot be sent"));
         let uri: Uri = address.parse().map_err(|_| wrong("this address"))?;
         // A user may name a server in a private network.
         let mut request = FetchRequest {

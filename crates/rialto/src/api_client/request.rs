@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use http::{Method, StatusCode};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     name::in_path,
 };
@@ -68,7 +68,7 @@ impl<'a> ApiRequest<'a> {
 
     /// Sets a JSON body.
     pub(crate) fn with_json<T: Serialize + ?Sized>(mut self, body: &T) -> Self {
-        self.body = Some(Json::of(body));
+        self.body = Some(Json::encode(body));
         self
     }
 
@@ -138,7 +138,7 @@ impl<'a> ApiRequest<'a> {
 
     async fn send(&self) -> Result<ApiResponse, Failure> {
         if self.is_empty {
-            return Err(Failure::new(Kind::Invalid, "a name is empty; pass the name of a resource"));
+            return Err(Failure::new(FailureKind::Invalid, "a name is empty; pass the name of a resource"));
         }
         match self.api {
             ApiClient::Local(local) => {
@@ -168,7 +168,7 @@ impl ApiClient {
     fn invalid_response(&self, answer: &ApiResponse, error: &serde_json::Error) -> Failure {
         match self {
             Self::Local(_) => {
-                Failure::new(Kind::Internal, format!("what was answered cannot be read: {error}"))
+                Failure::new(FailureKind::Internal, format!("what was answered cannot be read: {error}"))
             }
             Self::Remote(remote) => remote.unreadable_response(answer, error),
         }

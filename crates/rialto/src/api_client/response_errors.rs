@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
 };
 use serde::Deserialize;
@@ -45,25 +45,25 @@ pub(super) fn gate_refusal(answer: &ApiResponse) -> Option<String> {
 pub(super) fn parse_failure(answer: &ApiResponse) -> Failure {
     let mut said: Extra = serde_json::from_slice(&answer.body).unwrap_or_default();
     let text = |said: &Extra, name: &str| said.get(name).and_then(|value| value.read::<String>().ok());
-    let kind = text(&said, "class").and_then(|class| Kind::of_class(&class));
+    let kind = text(&said, "class").and_then(|class| FailureKind::of_class(&class));
     let message = text(&said, "detail").or_else(|| text(&said, "message"));
     let message = message.unwrap_or_else(|| format!("answered with HTTP {}", answer.status.as_u16()));
     let failure = Failure::new(kind.unwrap_or_else(|| kind_from_status(answer.status)), message);
     let frame = if is_problem(answer) { &PROBLEM_MEMBERS[..] } else { &["error", "message"] };
     frame.iter().for_each(|name| drop(said.take(name)));
-    if said.is_empty() { failure } else { failure.with_data(Json::of(&said)) }
+    if said.is_empty() { failure } else { failure.with_data(Json::encode(&said)) }
 }
 
 /// Kind of failure for a status without further details.
-pub(super) fn kind_from_status(status: StatusCode) -> Kind {
+pub(super) fn kind_from_status(status: StatusCode) -> FailureKind {
     match status {
-        StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
-        StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => Kind::Denied,
-        StatusCode::NOT_FOUND => Kind::NotFound,
-        StatusCode::CONFLICT => Kind::Conflict,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Kind::Busy,
-        status if status.is_client_error() => Kind::Invalid,
-        _ => Kind::PeerUnreachable,
+        StatusCode::UNAUTHORIZED => FailureKind::Unauthenticated,
+        StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => FailureKind::Denied,
+        StatusCode::NOT_FOUND => FailureKind::NotFound,
+        StatusCode::CONFLICT => FailureKind::Conflict,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => FailureKind::Busy,
+        status if status.is_client_error() => FailureKind::Invalid,
+        _ => FailureKind::PeerUnreachable,
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_kind_of_failure_comes_back_as_it_was() {
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             let plain = Failure::new(kind, "so \"it\" went");
             assert_eq!(there_and_back(&plain).await, plain);
             let data = Json::parse(r#"{"path":"/a","near":["x","y"],"retryAfter":3}"#).unwrap();
@@ -103,7 +103,7 @@ mod tests {
             body,
         };
         let failure = parse_failure(&answer);
-        assert_eq!((failure.kind, failure.message.as_str()), (Kind::Busy, "it is stopping"));
+        assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Busy, "it is stopping"));
         assert_eq!(failure.data.unwrap().get(), r#"{"retryAfter":1}"#);
     }
 }

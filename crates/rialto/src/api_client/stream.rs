@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_a2a_wire::sse::{SseEvent, SseParser};
 use rialto_edge::fetch::{FetchBody, FetchRequest};
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 
 use super::remote::RemoteApi;
 
@@ -38,7 +38,7 @@ impl ServerEventStream<'_> {
                 return Ok(None);
             };
             let events = self.parser.feed(&bytes).map_err(|error| {
-                Failure::new(Kind::PeerGarbled, format!("{}: {error}", self.remote.base()))
+                Failure::new(FailureKind::PeerGarbled, format!("{}: {error}", self.remote.base()))
             })?;
             self.ready.extend(events);
         }

@@ -1,7 +1,7 @@
 //! Options for the credentials sent to agents.
 
 use clap::{Args, ValueEnum};
-use rialto_model::credential::Source;
+use rialto_model::credential::SecretSource;
 
 use super::OutputOptions;
 
@@ -17,7 +17,7 @@ pub(crate) struct CredentialFlags {
     pub(crate) token_file: Option<String>,
     /// Source of the secret: env:NAME, file:PATH or store:NAME (see `rialto secrets`)
     #[arg(long, value_name = "SOURCE", value_parser = source)]
-    pub(crate) secret: Option<Source>,
+    pub(crate) secret: Option<SecretSource>,
     /// Authentication scheme (default: as declared by the agent's card)
     #[arg(long, value_name = "KIND")]
     pub(crate) auth: Option<AuthSchemeName>,
@@ -93,8 +93,8 @@ pub(crate) enum ClientAuthName {
     Post,
 }
 
-fn source(text: &str) -> Result<Source, String> {
-    Source::parse(text).ok_or_else(|| {
+fn source(text: &str) -> Result<SecretSource, String> {
+    SecretSource::parse(text).ok_or_else(|| {
         "use env:NAME, file:PATH or store:NAME; the secret itself must not be on the command line".to_owned()
     })
 }

@@ -10,7 +10,7 @@ use rialto_api_types::agents::{
     AgentFacts, AgentRow, CardRefresh, NewAgent, RefreshOutcome, ReplacedCard, TrustChange,
 };
 use rialto_model::{
-    agent::{Probe, Trust},
+    agent::{AgentTrust, Probe},
     json::{Extra, Json},
 };
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ async fn add(api: &ApiClient, add: AddAgentOptions) -> Result<(), CommandError> 
         api.post(&["agents"]).with_json(&new).with_long_timeout().send_created().await?;
     drop(spinner);
     let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
-    let agent: AgentRow = parse_response(&Json::of(&row))?;
+    let agent: AgentRow = parse_response(&Json::encode(&row))?;
     credential::warn(api, agent.credential.as_ref()).await;
     if add.listing.json {
         output::print_json(&row);
@@ -82,7 +82,7 @@ async fn add(api: &ApiClient, add: AddAgentOptions) -> Result<(), CommandError> 
     }
     if let Some(policy) = policy {
         output::print_line(format!("allowed by {policy}"));
-    } else if agent.trust == Trust::External {
+    } else if agent.trust == AgentTrust::External {
         output::print_line(format!(
             "The agent is external: calls need a permit. Add one: `rialto policy allow {}`, or trust the agent: `rialto agents trust {} trusted`.",
             agent.slug, agent.slug
@@ -168,7 +168,7 @@ async fn list(api: &ApiClient, listing: OutputOptions) -> Result<(), CommandErro
 async fn show(api: &ApiClient, key: &str, listing: OutputOptions) -> Result<(), CommandError> {
     let mut row: Extra = api.get(&["agents", key]).read().await?;
     let (agent, facts): (AgentRow, AgentFacts) =
-        (parse_response(&Json::of(&row))?, parse_response(&Json::of(&row))?);
+        (parse_response(&Json::encode(&row))?, parse_response(&Json::encode(&row))?);
     let id = agent.id.as_str();
     let mut probes: Extra =
         api.get(&["agents", id, "probes"]).with_query("limit", SHOWN_PROBES).read().await?;

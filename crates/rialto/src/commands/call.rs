@@ -12,8 +12,8 @@ use rialto_engine::{
     registry::{Registration, RegistryError},
 };
 use rialto_model::{
-    agent::{Keep, Trust},
-    call::Door,
+    agent::{AgentTrust, RowStorage},
+    call::EntryProtocol,
     event::Event,
     failure::Failure,
     ids::TaskId,
@@ -82,7 +82,7 @@ async fn call_locally(
         task: call.task,
         context: call.context,
         timeout: call.timeout_ms.map(Duration::from_millis),
-        ..CallRequest::message(caller, Door::Cli, target, parts)
+        ..CallRequest::message(caller, EntryProtocol::Cli, target, parts)
     };
     Ok(call_with_progress(program, request, call.listing.json).await?)
 }
@@ -91,8 +91,8 @@ async fn call_locally(
 /// one answers first.
 pub(crate) async fn load_agents(program: &App, urls: &[String]) -> Vec<Result<(), CommandError>> {
     let registrations = urls.iter().map(|url| Registration {
-        keep: Keep::Session,
-        trust: Some(Trust::Trusted),
+        keep: RowStorage::Session,
+        trust: Some(AgentTrust::Trusted),
         allow_private: true,
         scope: program.scope.clone(),
         ..Registration::new(url)

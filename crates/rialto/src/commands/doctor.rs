@@ -7,9 +7,9 @@ use std::path::Path;
 use futures::StreamExt;
 use rialto_mcp::ToolNames;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
-    credential::Source,
-    deployed::{Piece, Via},
+    agent::{Agent, AgentTrust, Health},
+    backing::{BackingTransport, SettingPiece},
+    credential::SecretSource,
     webhook::Webhook,
 };
 use serde::Serialize;
@@ -224,10 +224,10 @@ async fn check_agents(program: &App) -> Vec<DoctorFinding> {
             Err(error) => error_finding(&what, error.to_string(), "see the line above about the store"),
         });
         let caller = program.local_caller();
-        let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
+        let target = rialto_model::call::CallTarget { skill: agent.card.skills.first().cloned(), agent };
         let question =
             rialto_policy::AuthorizationRequest::for_target(&caller, rialto_policy::Action::Invoke, &target);
-        if target.agent.trust == Trust::External
+        if target.agent.trust == AgentTrust::External
             && !program.engine.policies().active().decide(&question).allowed
         {
             findings.push(warning(
@@ -269,9 +269,9 @@ async fn check_deployments(program: &App) -> Vec<DoctorFinding> {
 /// Checks the headers and variables of a deployed server.
 async fn check_settings(program: &App, row: &Agent, what: &str) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    for (name, setting) in row.backing.via().map(Via::settings).into_iter().flatten() {
+    for (name, setting) in row.backing.via().map(BackingTransport::settings).into_iter().flatten() {
         for piece in setting.pieces() {
-            if let Piece::From(source) = piece
+            if let SettingPiece::From(source) = piece
                 && (program.secrets)(&source).await.is_err()
             {
                 findings.push(error_finding(
@@ -305,12 +305,12 @@ async fn check_credential(program: &App, agent: &Agent, what: &str) -> Vec<Docto
     findings
 }
 
-fn secret_fix(source: &Source, slug: &str) -> String {
+fn secret_fix(source: &SecretSource, slug: &str) -> String {
     match source {
-        Source::Env(name) => format!("export {name}=…"),
-        Source::File(path) => format!("write the secret to {path}, with mode 600"),
-        Source::Store(name) => format!("rialto secrets set {name}"),
-        Source::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
+        SecretSource::Env(name) => format!("export {name}=…"),
+        SecretSource::File(path) => format!("write the secret to {path}, with mode 600"),
+        SecretSource::Store(name) => format!("rialto secrets set {name}"),
+        SecretSource::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
     }
 }
 

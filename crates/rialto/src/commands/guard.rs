@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn run(command: &GuardCommand, config: &Config, org: &OrgId) -> Result<(), CommandError> {
     let GuardCommand::Test(options) = command;
     let tried = guardrail_request(options)?.run(&config.guardrails, org.as_str())?;
-    show(&Json::of(&GuardrailTestResult::from(tried)), options.listing.json)
+    show(&Json::encode(&GuardrailTestResult::from(tried)), options.listing.json)
 }
 
 /// Tests a text on a server, with the active guardrails of the caller's org.
@@ -36,10 +36,10 @@ pub(crate) async fn run_there(command: &GuardCommand, api: &ApiClient) -> Result
         text,
         data,
         skill: asked.skill,
-        target: Json::of(&asked.target).read().ok(),
+        target: Json::encode(&asked.target).read().ok(),
         checks: asked.checks,
-        guardrail: asked.guardrail.as_ref().map(Json::of),
-        action: Json::of(&asked.action).read().ok().flatten(),
+        guardrail: asked.guardrail.as_ref().map(Json::encode),
+        action: Json::encode(&asked.action).read().ok().flatten(),
         or_usual: true,
     };
     let response: Json = api.post(&["guardrails", "test"]).with_json(&test).read().await?;

@@ -46,7 +46,7 @@ fn print_inspection(inspected: &CallInspection) {
 fn print_call(came: &CallerRequest) {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let scope = [text(&came.org), text(&came.project)].join("/");
-    let door = Json::of(&came.door).read::<Option<String>>().ok().flatten().unwrap_or_default();
+    let door = Json::encode(&came.door).read::<Option<String>>().ok().flatten().unwrap_or_default();
     print_indented(&format!("request   {} by {door}, {}", text(&came.caller), scope.trim_end_matches('/')));
     print_indented(&format!("          {}", first_line(came.arguments.as_ref().map_or("", Json::get))));
 }

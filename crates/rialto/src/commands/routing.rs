@@ -8,11 +8,11 @@ use rialto_api_types::{
 };
 use rialto_engine::DispatchRequest;
 use rialto_model::{
-    call::Door,
-    failure::{Failure, Kind},
+    call::EntryProtocol,
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     message::{Content, Part},
-    routing::{Attempt, Candidate, Dispatch as Decision, Verdict, Work},
+    routing::{AttemptRecord, CandidateVerdict, Dispatch as Decision, DispatchCandidate, WorkDescription},
 };
 
 use crate::{
@@ -59,7 +59,7 @@ async fn dispatch(api: &ApiClient, options: DispatchOptions) -> Result<(), Comma
         }
     };
     if as_json {
-        let id = ("dispatchId".to_owned(), Json::of(&done.dispatch_id));
+        let id = ("dispatchId".to_owned(), Json::encode(&done.dispatch_id));
         output::print_json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
         return Ok(());
     }
@@ -71,9 +71,9 @@ async fn dispatch(api: &ApiClient, options: DispatchOptions) -> Result<(), Comma
 }
 
 /// Request body for a server.
-fn dispatch_request(options: &DispatchOptions, work: &Work, part: Part) -> NewDispatch {
+fn dispatch_request(options: &DispatchOptions, work: &WorkDescription, part: Part) -> NewDispatch {
     let message = match part.content {
-        Content::Text(text) => Some(Json::of(&text)),
+        Content::Text(text) => Some(Json::encode(&text)),
         Content::Data(data) => Some(data),
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => None,
     };
@@ -91,23 +91,23 @@ fn dispatch_request(options: &DispatchOptions, work: &Work, part: Part) -> NewDi
 async fn dispatch_here(
     program: &App,
     options: DispatchOptions,
-    work: Work,
+    work: WorkDescription,
     part: Part,
 ) -> Result<DispatchResult<Json>, CommandError> {
     let request = DispatchRequest {
         context: options.context,
         timeout: options.timeout_ms.map(Duration::from_millis),
-        ..DispatchRequest::new(program.local_caller(), Door::Cli, work, vec![part])
+        ..DispatchRequest::new(program.local_caller(), EntryProtocol::Cli, work, vec![part])
     };
     let running = Box::pin(program.engine.dispatches().start(request)).await?;
     let dispatch_id = running.dispatch().cloned();
     let task = wait_with_progress(running, "dispatching", options.listing.json).await?;
     let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());
-    Ok(DispatchResult { dispatch_id, agent, task: Json::of(&TaskDetail::from(task)) })
+    Ok(DispatchResult { dispatch_id, agent, task: Json::encode(&TaskDetail::from(task)) })
 }
 
 /// Message to the agent: the input, or the description.
-fn message_part(input: Option<&str>, work: &Work) -> Result<Part, CommandError> {
+fn message_part(input: Option<&str>, work: &WorkDescription) -> Result<Part, CommandError> {
     let input = match input {
         Some("-") => std::io::read_to_string(std::io::stdin())
             .map_err(|error| CommandError::usage(error.to_string()))?,
@@ -127,7 +127,7 @@ async fn dispatches(api: &ApiClient, options: DispatchesOptions) -> Result<(), C
     if let Some(id) = options.id {
         let response: Result<Json, Failure> = api.get(&["dispatches", &id]).read().await;
         let response = response.map_err(|failure| match failure.kind {
-            Kind::NotFound => {
+            FailureKind::NotFound => {
                 let message =
                     format!("there is no routing decision \"{id}\", and none for a task with that id");
                 Failure { message, ..failure }
@@ -171,11 +171,11 @@ fn decision_row(record: &Decision) -> Vec<String> {
     ]
 }
 
-fn attempt_outcome(attempt: &Attempt) -> String {
-    attempt.outcome.map_or("open", rialto_model::routing::PlayOutcome::as_str).to_owned()
+fn attempt_outcome(attempt: &AttemptRecord) -> String {
+    attempt.outcome.map_or("open", rialto_model::routing::AssignmentOutcome::as_str).to_owned()
 }
 
-fn work_summary(work: &Work) -> String {
+fn work_summary(work: &WorkDescription) -> String {
     let required = work.required_skills.join(", ");
     let said = [work.work_type.as_str(), required.as_str(), work.description.as_str()];
     let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
@@ -217,12 +217,12 @@ fn print_decision(record: &Decision) {
     }
 }
 
-fn candidate_row(one: &Candidate) -> Vec<String> {
+fn candidate_row(one: &DispatchCandidate) -> Vec<String> {
     let number = |number: Option<f64>| number.map(|number| format!("{number:.3}")).unwrap_or_default();
     let verdict = match &one.verdict {
-        Verdict::Chosen => "chosen".to_owned(),
-        Verdict::Passed => "passed".to_owned(),
-        Verdict::Out(why) => format!("out: {why}"),
+        CandidateVerdict::Chosen => "chosen".to_owned(),
+        CandidateVerdict::Passed => "passed".to_owned(),
+        CandidateVerdict::Out(why) => format!("out: {why}"),
     };
     vec![
         one.agent.clone(),
@@ -240,8 +240,8 @@ fn candidate_row(one: &Candidate) -> Vec<String> {
 // === impl WorkOptions ===
 
 impl WorkOptions {
-    fn work(&self) -> Work {
-        Work {
+    fn work(&self) -> WorkDescription {
+        WorkDescription {
             work_type: self.work_type.clone().unwrap_or_default(),
             description: self.description.clone().unwrap_or_default(),
             required_skills: self.skills.clone(),

@@ -27,8 +27,8 @@ use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
     ids::Scope,
-    rights::{Right, Rights},
     store::Token,
+    token_scopes::{TokenScope, TokenScopes},
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -227,29 +227,44 @@ fn build_gate(
     let gate = AdmissionLayer::new(HostCheck::new(&server.hosts(), server.max_body_bytes), authentication)
         .with_public_url(server.public_site().map_err(CommandError::usage)?)
         .with_routes(&[
-            RouteRule { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule {
+                path: "/mcp",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            RouteRule {
+                path: "/a2a",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            RouteRule {
+                path: "/_a2a",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
             RouteRule {
                 path: rialto_a2a::server::SERVICES[0],
-                needs: Rights::of([Right::Call, Right::Discover]),
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
             RouteRule {
                 path: rialto_a2a::server::SERVICES[1],
-                needs: Rights::of([Right::Call, Right::Discover]),
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
-            RouteRule { path: "/tasks", needs: Rights::of([Right::Call]) },
-            RouteRule { path: "/message:send", needs: Rights::of([Right::Call]) },
-            RouteRule { path: "/message:stream", needs: Rights::of([Right::Call]) },
-            RouteRule { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
-            RouteRule { path: "/agent", needs: Rights::of([Right::Discover]) },
-            RouteRule { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: call_endpoint::CALL_PATH, needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: METRICS_PATH, needs: Rights::of([Right::Admin]) },
-            RouteRule { path: HOOKS_PATH, needs: Rights::of([Right::Call]) },
+            RouteRule { path: "/tasks", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            RouteRule { path: "/message:send", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            RouteRule { path: "/message:stream", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            RouteRule { path: "/extendedAgentCard", needs: TokenScopes::from_scopes([TokenScope::Discover]) },
+            RouteRule { path: "/agent", needs: TokenScopes::from_scopes([TokenScope::Discover]) },
+            RouteRule {
+                path: "/.well-known",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            RouteRule {
+                path: call_endpoint::CALL_PATH,
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            RouteRule { path: METRICS_PATH, needs: TokenScopes::from_scopes([TokenScope::Admin]) },
+            RouteRule { path: HOOKS_PATH, needs: TokenScopes::from_scopes([TokenScope::Call]) },
             // Each operation asks for what it needs.
-            RouteRule { path: API, needs: Rights::ALL },
-            RouteRule { path: PAGES, needs: Rights::ALL },
+            RouteRule { path: API, needs: TokenScopes::ALL },
+            RouteRule { path: PAGES, needs: TokenScopes::ALL },
         ])
         .with_public_get(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
         .with_rate_limits(program.request_limits())

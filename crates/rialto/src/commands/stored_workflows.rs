@@ -8,9 +8,9 @@ use rialto_api_types::{
 };
 use rialto_engine::CallRequest;
 use rialto_model::{
-    call::{Door, Target},
-    deployed::skill,
-    failure::{Failure, Kind},
+    backing::skill,
+    call::{CallTarget, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{FlowKind, FlowRun, FlowStatus, FlowStep, RunRecord, RunState},
     json::Json,
     message::Part,
@@ -93,7 +93,9 @@ async fn add(
         .with_optional_query("status", options.status.map(|status| FlowStatus::from(status).as_str()));
     let response: Result<Json, Failure> = question.with_json(&text).read().await;
     let response = response.map_err(|failure| match failure.kind {
-        Kind::Invalid => Failure { message: with_file_name(&options.file, &failure.message), ..failure },
+        FailureKind::Invalid => {
+            Failure { message: with_file_name(&options.file, &failure.message), ..failure }
+        }
         _ => failure,
     })?;
     if options.listing.json {
@@ -171,24 +173,24 @@ async fn start_here(
     let (target, args) = if let Some(text) = inline {
         let agent = program.engine.registry().deployments().ensure_flows(&caller.scope).await?;
         let skill = skill("orchestrate_workflow", "orchestrate_workflow", "");
-        (Target { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
+        (CallTarget { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
     } else {
         let book = program.flows.definitions();
         (book.resolve_target(&program.engine, &caller, &options.name, options.draft).await?, input)
     };
     let request = CallRequest {
         timeout: options.timeout_ms.map(Duration::from_millis).or(Some(DEFAULT_WAIT)),
-        ..CallRequest::skill(caller, Door::Cli, target, args)
+        ..CallRequest::skill(caller, EntryProtocol::Cli, target, args)
     };
     let running = program.engine.calls().start(request).await?.into_handle()?;
     let task =
         wait_with_progress(running, &format!("running {}", options.name), options.listing.json).await?;
-    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
+    show_task(&Json::encode(&TaskDetail::from(task)), options.listing.json)
 }
 
 /// Request with an inline definition and its input, which retains all digits.
 fn inline_call(text: &str, input: Json) -> Json {
-    Json::of(&InlineRun { workflow: text.to_owned(), input })
+    Json::encode(&InlineRun { workflow: text.to_owned(), input })
 }
 
 async fn resume(api: &ApiClient, options: ResumeRunOptions) -> Result<(), CommandError> {
@@ -201,7 +203,7 @@ async fn resume(api: &ApiClient, options: ResumeRunOptions) -> Result<(), Comman
         Some(text) => {
             let message = match Json::parse(text.trim()) {
                 Ok(data) if data.is_object() => data,
-                _ => Json::of(&text),
+                _ => Json::encode(&text),
             };
             let said = RunReply { message, step: options.step };
             let wait = MAX_REMOTE_WAIT.as_millis();
@@ -227,10 +229,10 @@ async fn resume_here(
                 _ => Part::text(text),
             };
             let step = options.step.map(|step| json!({ "rialto/flow": { "node": step } }));
-            part.metadata = step.as_ref().map(Json::of);
+            part.metadata = step.as_ref().map(Json::encode);
             let worker = engine.tasks().target(&caller, &options.run).await?;
-            let target = Target { agent: worker.agent, skill: None };
-            let mut request = CallRequest::message(caller, Door::Cli, target, vec![part]);
+            let target = CallTarget { agent: worker.agent, skill: None };
+            let mut request = CallRequest::message(caller, EntryProtocol::Cli, target, vec![part]);
             request.task = Some(options.run.clone());
             request.timeout = Some(DEFAULT_WAIT);
             engine.calls().start(request).await?.into_handle()?
@@ -238,7 +240,7 @@ async fn resume_here(
     };
     let task =
         wait_with_progress(running, &format!("resuming {}", options.run), options.listing.json).await?;
-    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
+    show_task(&Json::encode(&TaskDetail::from(task)), options.listing.json)
 }
 
 async fn runs(api: &ApiClient, options: ListRunsOptions) -> Result<(), CommandError> {

@@ -7,8 +7,8 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     ids::{Scope, fresh},
     json::Json,
-    rights::{Right, Rights},
     store::{Store, StoreError, Token},
+    token_scopes::{TokenScope, TokenScopes},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct TokenGrant {
     pub(crate) caller: CallerId,
     pub(crate) kind: CallerKind,
-    pub(crate) rights: Rights,
+    pub(crate) rights: TokenScopes,
     pub(crate) scope: Scope,
     pub(crate) expires_at: Option<Timestamp>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
 impl TokenGrant {
     /// Token of the server's owner: all scopes, no expiry.
     pub(crate) fn owner() -> Self {
-        let (scope, kind, rights) = (Scope::default(), CallerKind::User, Rights::ALL.with_owner());
+        let (scope, kind, rights) = (Scope::default(), CallerKind::User, TokenScopes::ALL.with_owner());
         Self { caller: CallerId::from("owner"), kind, rights, scope, expires_at: None }
     }
 
@@ -197,11 +197,11 @@ fn expiry(life: TokenLifetime) -> Result<Option<Timestamp>, CommandError> {
     }
 }
 
-const fn right(name: TokenScopeName) -> Right {
+const fn right(name: TokenScopeName) -> TokenScope {
     match name {
-        TokenScopeName::Call => Right::Call,
-        TokenScopeName::Discover => Right::Discover,
-        TokenScopeName::Admin => Right::Admin,
+        TokenScopeName::Call => TokenScope::Call,
+        TokenScopeName::Discover => TokenScope::Discover,
+        TokenScopeName::Admin => TokenScope::Admin,
     }
 }
 

@@ -9,8 +9,8 @@ use std::{path::Path, sync::Arc};
 
 use rialto_engine::{directory::RESERVED, registry::Deployment, schema};
 use rialto_model::{
-    agent::Trust,
-    deployed::{self, Backing, is_name},
+    agent::AgentTrust,
+    backing::{self, Backing, is_name},
     json::Json,
 };
 use schemars::JsonSchema;
@@ -139,11 +139,11 @@ impl DeploymentConfig<'_> {
         let (backing, timeout_ms) = match self {
             Self::Server(server) => {
                 let sampling = server.sampling.clone().filter(|name| !name.is_empty());
-                (Backing::Mcp(Arc::new(deployed::McpServer { name: name.clone(), via, sampling })), own)
+                (Backing::Mcp(Arc::new(backing::McpServerBacking { name: name.clone(), via, sampling })), own)
             }
             Self::Function(function) => {
                 let timeout_ms = own.unwrap_or(seconds_to_millis(DEFAULT_FUNCTION_SECONDS));
-                let made = deployed::Function {
+                let made = backing::FunctionBacking {
                     name: name.clone(),
                     description: function.description.clone(),
                     via,
@@ -162,7 +162,7 @@ impl DeploymentConfig<'_> {
             }
         };
         let trust = match self {
-            Self::Server(server) => server.trust.map(Trust::from),
+            Self::Server(server) => server.trust.map(AgentTrust::from),
             Self::Function(_) | Self::Agent(_) => None,
         };
         Ok(Deployment { scope: way.scope()?, backing, allow_private: true, timeout_ms, trust })
@@ -171,7 +171,7 @@ impl DeploymentConfig<'_> {
 
 // === impl TrustLevelName ===
 
-impl From<TrustLevelName> for Trust {
+impl From<TrustLevelName> for AgentTrust {
     fn from(level: TrustLevelName) -> Self {
         match level {
             TrustLevelName::External => Self::External,
@@ -205,7 +205,7 @@ pub(crate) fn read_schema(given: Option<&Value>) -> Result<Option<Json>, String>
                 std::fs::read_to_string(Path::new(path)).map_err(|error| format!("{path}: {error}"))?;
             Json::parse(text.trim()).map_err(|error| format!("{path}: {error}"))?
         }
-        given => Json::of(given),
+        given => Json::encode(given),
     };
     schema::is_schema(&schema).map_err(|why| format!("this is not a JSON Schema: {why}"))?;
     Ok(Some(schema))

@@ -12,11 +12,11 @@ use rialto_edge::problem;
 use rialto_engine::Engine;
 use rialto_flow::{definition::WorkflowTrigger, run::WorkflowRunner};
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowStatus},
     json::{Json, MAX_DEPTH, is_too_deep},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use serde_json::json;
 
@@ -56,10 +56,10 @@ impl WorkflowHooks {
     /// Starts a run, detached.
     async fn start_run(&self, path: &str, request: Request) -> Result<Response, Failure> {
         let caller = request.extensions().get::<Caller>().cloned();
-        let unknown = || Failure::new(Kind::Unauthenticated, "this request has no caller");
+        let unknown = || Failure::new(FailureKind::Unauthenticated, "this request has no caller");
         let caller = caller.ok_or_else(unknown)?;
-        if !caller.rights.have(Right::Call) {
-            return Err(Right::Call.lacking());
+        if !caller.rights.have(TokenScope::Call) {
+            return Err(TokenScope::Call.lacking());
         }
         let trace = rialto_edge::trace::from_headers(request.headers());
         let flow = self.find_definition(&caller, path).await?;
@@ -68,7 +68,7 @@ impl WorkflowHooks {
             self.runner.definitions().resolve_target(&self.engine, &caller, &flow.name, false).await?;
         let request = rialto_engine::CallRequest {
             trace,
-            ..rialto_engine::CallRequest::skill(caller, Door::Http, target, input)
+            ..rialto_engine::CallRequest::skill(caller, EntryProtocol::Http, target, input)
         };
         let running = self.engine.calls().start(request).await?.into_handle()?;
         let told = json!({ "runId": running.task(), "state": "running" });
@@ -88,12 +88,12 @@ impl WorkflowHooks {
                 return Ok(flow);
             }
         }
-        Err(Failure::new(Kind::NotFound, format!("no workflow has the address {HOOKS_PATH}/{path}")))
+        Err(Failure::new(FailureKind::NotFound, format!("no workflow has the address {HOOKS_PATH}/{path}")))
     }
 
     /// Input of a run: the body, or an empty object.
     async fn read_input(&self, request: Request) -> Result<Json, Failure> {
-        let invalid = |message: String| Failure::new(Kind::Invalid, message);
+        let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
         let body = to_bytes(request.into_body(), self.max_body_bytes).await;
         let body = body.map_err(|_| invalid("the body is incomplete or too large".to_owned()))?;
         if is_too_deep(&body) {

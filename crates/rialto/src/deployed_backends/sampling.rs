@@ -8,7 +8,7 @@ use futures::FutureExt;
 use rialto_engine::{CallRequest, CallStart, Engine, WeakEngine};
 use rialto_mcp::backend::Sampler;
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     message::{Content, Part},
 };
 use serde_json::{Value, json};
@@ -36,13 +36,17 @@ async fn answer_sampling(
 ) -> Result<Value, String> {
     let target = engine.calls().resolve(&caller, name).or_else(|| {
         let agent = engine.registry().find(&caller.scope, name).ok()?;
-        let target = Target { agent, skill: None };
+        let target = CallTarget { agent, skill: None };
         engine.policies().may_discover(&caller, &target).then_some(target)
     });
     let target = target.ok_or_else(|| format!("there is no agent or skill \"{name}\""))?;
     let model = target.verb();
-    let request =
-        CallRequest::message(caller, Door::Library, target, vec![Part::text(conversation_text(params))]);
+    let request = CallRequest::message(
+        caller,
+        EntryProtocol::Library,
+        target,
+        vec![Part::text(conversation_text(params))],
+    );
     let running = engine
         .calls()
         .start(request)

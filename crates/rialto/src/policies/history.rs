@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use rialto_model::{
     ids::OrgId,
-    policy::{PolicyChange, PolicyVersion},
+    policy::{PolicyChange, RecordedPolicyChange},
 };
 
 use super::{PolicyLocation, PolicySaveError, file_error, policy_store::stored_name, write_atomically};
@@ -113,8 +113,8 @@ impl PolicyFileHistory {
 
 // === impl PolicyFileVersion ===
 
-impl From<PolicyVersion> for PolicyFileVersion {
-    fn from(made: PolicyVersion) -> Self {
+impl From<RecordedPolicyChange> for PolicyFileVersion {
+    fn from(made: RecordedPolicyChange) -> Self {
         let PolicyChange { name, text, at, by } = made.change;
         let version = i64::try_from(made.version).unwrap_or(i64::MAX);
         let (owner, name) = stored_name(&name);

@@ -8,7 +8,7 @@ fn candidate() -> ScoringCandidate {
         health: Health::Healthy,
         active: 0,
         cents: None,
-        posterior: Posterior::default(),
+        posterior: SuccessRate::default(),
         excluded: None,
     }
 }
@@ -23,7 +23,7 @@ fn any_candidate() -> impl Strategy<Value = ScoringCandidate> {
     let excluded = proptest::option::weighted(0.2, Just("denied".to_owned()));
     (0.01..1.0, health, 0_u64..15, 0.0..200.0, 0.0..200.0, excluded).prop_map(
         |(fit, health, active, wins, losses, excluded)| {
-            let posterior = Posterior { wins, losses, observed: 1, ..Posterior::default() };
+            let posterior = SuccessRate { wins, losses, observed: 1, ..SuccessRate::default() };
             ScoringCandidate { fit, health, active, cents: None, posterior, excluded }
         },
     )
@@ -60,12 +60,13 @@ fn prices_count_only_if_configured() {
 
 #[test]
 fn one_that_is_known_to_be_good_is_chosen_almost_always() {
-    let good = Posterior { wins: 90.0, losses: 10.0, observed: 100, ..Posterior::default() };
-    let bad = Posterior { wins: 30.0, losses: 70.0, observed: 100, ..Posterior::default() };
+    let good = SuccessRate { wins: 90.0, losses: 10.0, observed: 100, ..SuccessRate::default() };
+    let bad = SuccessRate { wins: 30.0, losses: 70.0, observed: 100, ..SuccessRate::default() };
     let candidates = [bad, good].map(|posterior| ScoringCandidate { posterior, ..candidate() });
     let chosen = |seed| rank(&score_candidates(&candidates, &ScoringRules::default(), seed))[0];
     assert_eq!((0..1_000).filter(|seed| chosen(*seed) == 1).count(), 1_000);
-    let unknown = [Posterior::default(), good].map(|posterior| ScoringCandidate { posterior, ..candidate() });
+    let unknown =
+        [SuccessRate::default(), good].map(|posterior| ScoringCandidate { posterior, ..candidate() });
     let tried = (0..1_000)
         .filter(|seed| rank(&score_candidates(&unknown, &ScoringRules::default(), *seed))[0] == 0)
         .count();

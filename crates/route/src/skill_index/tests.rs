@@ -23,10 +23,10 @@ fn index() -> SkillIndex {
     SkillIndex::new(7, agents.map(Arc::new).into())
 }
 
-fn work(work_type: &str, description: &str, required: &[&str]) -> Work {
+fn work(work_type: &str, description: &str, required: &[&str]) -> WorkDescription {
     let required_skills = required.iter().map(|item| (*item).to_owned()).collect();
     let (work_type, description) = (work_type.to_owned(), description.to_owned());
-    Work { work_type, description, required_skills, ..Work::default() }
+    WorkDescription { work_type, description, required_skills, ..WorkDescription::default() }
 }
 
 fn slugs(fits: &SkillMatches) -> Vec<(&str, &str)> {
@@ -84,7 +84,7 @@ fn of_what_was_asked_for_each_part_counts_its_share() {
 #[test]
 fn an_agent_without_any_match_is_not_listed() {
     assert!(index().find_matches(&work("gardening", "roses", &[]), 9).best.is_empty());
-    assert!(index().find_matches(&Work::default(), 9).best.is_empty());
+    assert!(index().find_matches(&WorkDescription::default(), 9).best.is_empty());
     assert!(SkillIndex::new(1, Vec::new()).find_matches(&work("qa", "tests", &["qa"]), 9).best.is_empty());
 }
 
@@ -100,7 +100,7 @@ fn an_agent_that_does_not_accept_the_media_types_comes_last_with_the_reason() {
         agent("Anything", vec![takes("any", &["*/*"])]),
     ];
     let index = SkillIndex::new(1, agents.map(Arc::new).into());
-    let asked = |modes: &[&str]| Work {
+    let asked = |modes: &[&str]| WorkDescription {
         input_modes: modes.iter().map(|mode| (*mode).to_owned()).collect(),
         ..work("ocr", "", &[])
     };

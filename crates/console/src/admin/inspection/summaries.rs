@@ -1,35 +1,35 @@
 //! One-line summaries of task events and audit records.
 
 use rialto_model::{
-    event::{Ask, Event},
+    audit_event::{AuditPhase, InvocationOutcome},
+    event::{Event, QuestionKind},
     message::{Artifact, Content, Message, Part},
-    store::Audited,
-    verb::{Outcome, Phase},
+    store::StoredAuditEvent,
 };
 
 use crate::text::count_noun;
 
 /// Summary of an audit record.
-pub(super) fn summarize_record(record: &Audited) -> String {
+pub(super) fn summarize_record(record: &StoredAuditEvent) -> String {
     let event = &record.event;
     match event.phase {
-        Phase::PreVerb if event.context.denied => {
+        AuditPhase::PreVerb if event.context.denied => {
             format!("denied: {}", event.context.reason.as_deref().unwrap_or("no recorded reason"))
         }
-        Phase::PreVerb if event.context.policies.is_empty() => "allowed".to_owned(),
-        Phase::PreVerb => format!("allowed by {}", event.context.policies.join(", ")),
-        Phase::PostVerb => {
-            let outcome = event.outcome.map_or("ended", Outcome::as_str);
+        AuditPhase::PreVerb if event.context.policies.is_empty() => "allowed".to_owned(),
+        AuditPhase::PreVerb => format!("allowed by {}", event.context.policies.join(", ")),
+        AuditPhase::PostVerb => {
+            let outcome = event.outcome.map_or("ended", InvocationOutcome::as_str);
             let cost = event.estimated_cents.map(|cents| format!(", {cents} cents")).unwrap_or_default();
             format!("{outcome} after {} ms{cost}", event.duration_ms.unwrap_or_default())
         }
-        Phase::VerbError => match &event.error {
+        AuditPhase::VerbError => match &event.error {
             Some(error) => format!("{}: {}", error.code, error.message),
             None => "failed".to_owned(),
         },
-        Phase::Breaker => event.verb.verb.clone(),
-        Phase::Admin => format!("{} by {}", event.verb.verb, event.verb.caller),
-        Phase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
+        AuditPhase::Breaker => event.verb.verb.clone(),
+        AuditPhase::Admin => format!("{} by {}", event.verb.verb, event.verb.caller),
+        AuditPhase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
     }
 }
 
@@ -48,8 +48,10 @@ pub(super) fn summarize_event(event: &Event) -> String {
         Event::Progress { working: true, message, .. } => with_text("working", message.as_ref()),
         Event::Progress { message, .. } => with_text("queued", message.as_ref()),
         Event::Artifact { artifact, append, .. } => summarize_artifact(artifact, *append),
-        Event::Asked { ask: Ask::Input, message, .. } => with_text("requests input", message.as_ref()),
-        Event::Asked { ask: Ask::Auth, message, .. } => {
+        Event::Asked { ask: QuestionKind::Input, message, .. } => {
+            with_text("requests input", message.as_ref())
+        }
+        Event::Asked { ask: QuestionKind::Auth, message, .. } => {
             with_text("requests authentication", message.as_ref())
         }
         Event::Answered { message, .. } => with_text("answers", Some(message)),

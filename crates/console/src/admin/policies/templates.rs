@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rialto_api_types::policies::NewPolicy;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller},
+    failure::{Failure, FailureKind},
     ids::SkillId,
 };
 use rialto_policy::{Action, PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};
@@ -66,7 +66,7 @@ pub async fn add_from_template(
 
 /// Callers that the policy applies to; none means all callers.
 fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option<TemplateSubject>, Failure> {
-    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    let invalid = |message: String| Err(Failure::new(FailureKind::Invalid, message));
     match (new.caller.trim(), new.role.trim()) {
         ("", "") => Ok(None),
         ("", "owner") => Ok(Some(TemplateSubject::Owners)),
@@ -83,7 +83,7 @@ fn subject(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Option
 enum NamedTarget {
     Agent(Arc<Agent>),
     Skill(Arc<Agent>, SkillId),
-    Trust(rialto_model::agent::Trust),
+    Trust(rialto_model::agent::AgentTrust),
     Tag(String),
     Admin(Vec<Action>),
 }
@@ -92,7 +92,7 @@ enum NamedTarget {
 
 impl NamedTarget {
     fn find(console: &Console, caller: &Caller, new: &NewPolicy) -> Result<Self, Failure> {
-        let invalid = |message: String| Failure::new(Kind::Invalid, message);
+        let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
         let name = new.target.trim();
         match new.kind.as_str() {
             "allow-trust" => agents::parse_trust(name).map(Self::Trust).ok_or_else(|| {
@@ -115,7 +115,7 @@ impl NamedTarget {
                 Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
             }
             "allow-skill" | "deny-skill" | "require-approval" => {
-                let Target { agent, skill } = find_target(console, caller, name)?;
+                let CallTarget { agent, skill } = find_target(console, caller, name)?;
                 match skill {
                     Some(skill) => Ok(Self::Skill(agent, skill.id.clone())),
                     None if new.kind == "require-approval" => Ok(Self::Agent(agent)),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use rialto_model::{
     clock::Timestamp,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 
 use super::jwt::JwtError;
@@ -32,7 +32,7 @@ pub(crate) enum AuthError {
     /// The token is signed, but not valid.
     InvalidJwt(JwtError),
     /// The token lacks all of these rights, of which one is required.
-    MissingScope(Rights),
+    MissingScope(TokenScopes),
     /// The store is unavailable, so the token cannot be checked.
     StoreUnavailable,
     /// The issuer is unavailable, so the signature cannot be checked.
@@ -42,7 +42,7 @@ pub(crate) enum AuthError {
 /// Content of `WWW-Authenticate` besides the error: address of the metadata, and rights to ask for.
 pub(crate) struct BearerChallenge {
     pub(crate) metadata_url: String,
-    pub(crate) needs: Rights,
+    pub(crate) needs: TokenScopes,
 }
 
 /// Status and codes of an error.
@@ -125,7 +125,7 @@ impl AuthError {
             Self::Revoked => "this token was revoked; make a new one with `rialto tokens create NAME`".into(),
             Self::InvalidJwt(error) => error.to_string().into(),
             Self::MissingScope(needs) => {
-                let words: Vec<_> = needs.each().map(Right::as_str).collect();
+                let words: Vec<_> = needs.each().map(TokenScope::as_str).collect();
                 let words = words.join(" or ");
                 format!("this token lacks the scope {words}; make one with `rialto tokens create NAME --scope`")
                     .into()
@@ -146,7 +146,7 @@ impl AuthError {
                 &format!(", error=\"{code}\", error_description=\"{}\"", sanitize_quoted(&self.message()));
         }
         let needs = if let Self::MissingScope(needs) = self { needs } else { needs };
-        if *needs != Rights::NONE {
+        if *needs != TokenScopes::NONE {
             value += &format!(", scope=\"{needs}\"");
         }
         value

@@ -9,9 +9,9 @@ use jsonwebtoken::{Algorithm, Validation, dangerous::insecure_decode_claims, dec
 use rialto_model::{
     call::{Caller, CallerId},
     clock::{Clock, Timestamp},
-    credential::Proof,
+    credential::CallerProof,
     ids::{OrgId, ProjectId, Scope, is_slug},
-    rights::Rights,
+    token_scopes::TokenScopes,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -189,7 +189,7 @@ impl TrustedIssuers {
     }
 
     fn with_proof(&self, mut admitted: AdmittedCaller, token: &str) -> AdmittedCaller {
-        admitted.caller.proof = self.keeps_proof.then(|| Proof::from(token));
+        admitted.caller.proof = self.keeps_proof.then(|| CallerProof::from(token));
         admitted
     }
 }
@@ -242,14 +242,14 @@ impl TrustedIssuer {
         })
     }
 
-    fn rights(&self, claims: &Map<String, Value>) -> Rights {
+    fn rights(&self, claims: &Map<String, Value>) -> TokenScopes {
         match claims.get(&self.config.scope_claim) {
-            None => Rights::among(&self.config.default_scope),
-            Some(Value::String(words)) => Rights::among(words),
-            Some(Value::Array(words)) => {
-                Rights::of(words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()))
-            }
-            Some(_) => Rights::NONE,
+            None => TokenScopes::parse_known(&self.config.default_scope),
+            Some(Value::String(words)) => TokenScopes::parse_known(words),
+            Some(Value::Array(words)) => TokenScopes::from_scopes(
+                words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()),
+            ),
+            Some(_) => TokenScopes::NONE,
         }
     }
 }
@@ -267,7 +267,7 @@ fn check_config(config: &IssuerConfig, others: &[TrustedIssuer]) -> Result<(), I
     if config.caller_claim.is_empty() {
         return refuse("needs a `caller_claim`, the claim with the caller's name");
     }
-    if config.default_scope.parse::<Rights>().is_err() {
+    if config.default_scope.parse::<TokenScopes>().is_err() {
         return refuse("has a `default_scope` with other words than call, discover and admin");
     }
     if others.iter().any(|other| other.config.issuer == config.issuer) {

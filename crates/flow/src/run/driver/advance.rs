@@ -2,9 +2,9 @@
 
 use rialto_engine::{is_redacted, redact};
 use rialto_model::{
-    event::Ask,
-    failure::{Failure, Kind},
-    flow::{FlowStep, Question, StepState},
+    event::QuestionKind,
+    failure::{Failure, FailureKind},
+    flow::{FlowStep, StepQuestion, StepState},
     ids::{TaskId, fresh},
     message::{Message, Part, Role},
 };
@@ -33,7 +33,7 @@ impl RunDriver {
                     NodeTransition::Lose(at, cause) => {
                         let cause = self.execution.node(cause).map_or("", |node| node.id.as_str());
                         let why = format!("{cause} did not succeed");
-                        self.skip_step(StepKey::node(at), Some(Failure::new(Kind::PeerFailed, why)));
+                        self.skip_step(StepKey::node(at), Some(Failure::new(FailureKind::PeerFailed, why)));
                     }
                     NodeTransition::Begin(_) if !self.has_free_slot() => continue,
                     NodeTransition::Begin(at) => self.begin_node(at),
@@ -80,7 +80,7 @@ impl RunDriver {
             }
             (None, Some(ApprovalDecision::Approve)) => {
                 let decided = json!({ "approved": true });
-                self.complete_step(key, step, rialto_model::json::Json::of(&decided));
+                self.complete_step(key, step, rialto_model::json::Json::encode(&decided));
             }
             (None, Some(ApprovalDecision::Deny)) => {
                 self.deny_step(key, step, "it was denied");
@@ -108,7 +108,7 @@ impl RunDriver {
     }
 
     fn deny_step(&mut self, key: StepKey, step: FlowStep, why: &str) {
-        self.fail_step(key, step, Failure::new(Kind::Denied, why));
+        self.fail_step(key, step, Failure::new(FailureKind::Denied, why));
     }
 
     /// True if one more step may run.
@@ -278,7 +278,7 @@ impl RunDriver {
         let now = self.context.engine.now();
         let expires = expires.and_then(|after| now.checked_add(after).ok());
         let step = FlowStep { input: details.as_ref().map(redact), ..step };
-        self.hold_step(key, step, Question { ask: Ask::Input, message: Some(message), expires });
+        self.hold_step(key, step, StepQuestion { ask: QuestionKind::Input, message: Some(message), expires });
         Ok(())
     }
 }
@@ -286,5 +286,5 @@ impl RunDriver {
 fn secrets_lost() -> Failure {
     let why =
         "another process started this run, and its input contained secrets that are not stored; run it again";
-    Failure::new(Kind::Conflict, why)
+    Failure::new(FailureKind::Conflict, why)
 }

@@ -3,7 +3,7 @@
 use rialto_engine::approvals::ApprovalRequest;
 use rialto_model::{
     event::Event,
-    flow::{FlowStep, Question},
+    flow::{FlowStep, StepQuestion},
     json::{Extra, Json},
     message::{Content, Part},
 };
@@ -39,14 +39,14 @@ impl RunDriver {
         let Some(row) = engine.registry().deployments().find_flows(&self.run.scope) else { return step };
         let details = step.input.clone().map(|details| ("details".to_owned(), details));
         let first = words.lines().next().unwrap_or_default();
-        let args: Extra = [("question".to_owned(), Json::of(first))].into_iter().chain(details).collect();
+        let args: Extra = [("question".to_owned(), Json::encode(first))].into_iter().chain(details).collect();
         let wish = ApprovalRequest {
             scope: self.run.scope.clone(),
             task: self.run.id.clone(),
             caller: self.context.caller.clone(),
             agent: row.id.clone(),
             tool: format!("{} of {}", step.node, self.run.name),
-            args: Json::of(&args),
+            args: Json::encode(&args),
             by: Vec::new(),
             policies: Vec::new(),
             patience,
@@ -57,7 +57,7 @@ impl RunDriver {
                 if let Some(Part { content: Content::Text(text), .. }) = message.parts.first_mut() {
                     *text = words;
                 }
-                let question = Question { ask, message: Some(message), expires: None };
+                let question = StepQuestion { ask, message: Some(message), expires: None };
                 let step = FlowStep { question: Some(question), ..step };
                 self.set_step(key, step.clone());
                 step

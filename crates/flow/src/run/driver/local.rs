@@ -3,8 +3,8 @@
 use rialto_engine::redact;
 use rialto_model::{
     agent::Agent,
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     flow::FlowStep,
     json::Json,
 };
@@ -26,7 +26,7 @@ impl RunDriver {
             NodeAction::Set { value } => step_action::render_template(value, &self.execution, key),
             NodeAction::Condition { test, .. } => {
                 let holds = test.is_true(&|root| self.execution.resolve_root(root, key));
-                Ok(Json::of(&json!({ "result": holds })))
+                Ok(Json::encode(&json!({ "result": holds })))
             }
             NodeAction::AgentRef { agent } => step_action::render_template(agent, &self.execution, key)
                 .and_then(|agent| self.agent_description(&step_action::json_as_text(&agent))),
@@ -42,7 +42,9 @@ impl RunDriver {
             | NodeAction::Dispatch { .. }
             | NodeAction::Tool { .. }
             | NodeAction::Pipeline { .. }
-            | NodeAction::Workflow { .. } => Err(Failure::new(Kind::Internal, "this action needs a call")),
+            | NodeAction::Workflow { .. } => {
+                Err(Failure::new(FailureKind::Internal, "this action needs a call"))
+            }
         };
         match made {
             Ok(output) => self.complete_step(key, step, output),
@@ -59,22 +61,22 @@ impl RunDriver {
         let list = step_action::render_template(over, &self.execution, key)?;
         if key.item.is_some() {
             return Err(Failure::new(
-                Kind::Unsupported,
+                FailureKind::Unsupported,
                 "a map cannot be inside another; use a nested workflow",
             ));
         }
         if !self.execution.set_items(key.node, &list) {
             let message =
                 "`over` is not a list; a reference to one keeps its type when it is the whole value";
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         let items = self.execution.unstarted_items(key.node).len();
         if items > MAX_MAP_ITEMS {
             let message = format!("`over` has {items} items; at most {MAX_MAP_ITEMS} are done at once");
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         if items == 0 {
-            self.complete_step(key, FlowStep { input: Some(list), ..step.clone() }, Json::of(&[(); 0]));
+            self.complete_step(key, FlowStep { input: Some(list), ..step.clone() }, Json::encode(&[(); 0]));
         } else {
             self.set_step(key, FlowStep { input: Some(redact(&list)), ..step.clone() });
         }
@@ -85,11 +87,11 @@ impl RunDriver {
     fn agent_description(&self, name: &str) -> Result<Json, Failure> {
         let (engine, caller) = (&self.context.engine, &self.context.caller);
         let found = engine.registry().find(&caller.scope, name).ok();
-        let target = found.map(|agent| Target { agent, skill: None });
+        let target = found.map(|agent| CallTarget { agent, skill: None });
         let target =
             target.filter(|target| engine.policies().may_discover(caller, target)).ok_or_else(|| {
                 let message = format!("no agent is known as \"{name}\"; `rialto agents list` shows them");
-                Failure::new(Kind::NotFound, message)
+                Failure::new(FailureKind::NotFound, message)
             })?;
         Ok(describe_agent(&target.agent))
     }
@@ -97,7 +99,7 @@ impl RunDriver {
 
 fn describe_agent(agent: &Agent) -> Json {
     let skills: Vec<&str> = agent.card.skills.iter().map(|skill| skill.id.as_str()).collect();
-    Json::of(&json!({
+    Json::encode(&json!({
         "agentCardId": agent.id,
         "id": agent.id,
         "name": agent.card.name,

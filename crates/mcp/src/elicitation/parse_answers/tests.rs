@@ -1,5 +1,5 @@
 use rialto_model::{
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     message::{Message, Role},
     task::Task,
 };
@@ -7,10 +7,10 @@ use rialto_model::{
 use super::*;
 use crate::client_profile::{DeclaredCapabilities, ProtocolFeatures};
 
-fn inquiry(ask: Ask, parts: Vec<Part>) -> QuestionSet {
+fn inquiry(ask: QuestionKind, parts: Vec<Part>) -> QuestionSet {
     let mut task = Task::new(rialto_testkit::store_suite::head("task_1"));
     let message = Some(Message::new("m", Role::Agent, parts));
-    let event = Event::Asked { ask, message, aside: Aside::default() };
+    let event = Event::Asked { ask, message, aside: EventAside::default() };
     assert!(task.apply(&event, rialto_model::clock::Timestamp::UNIX_EPOCH));
     QuestionSet::of(
         &task,
@@ -21,7 +21,7 @@ fn inquiry(ask: Ask, parts: Vec<Part>) -> QuestionSet {
 }
 
 fn asked(schemas: &[Value]) -> QuestionSet {
-    inquiry(Ask::Input, schemas.iter().map(|schema| Part::data(Json::of(schema))).collect())
+    inquiry(QuestionKind::Input, schemas.iter().map(|schema| Part::data(Json::encode(schema))).collect())
 }
 
 fn number() -> Value {
@@ -46,12 +46,12 @@ fn reading(inquiry: &QuestionSet, value: Value) -> Result<AnswerOutcome, String>
 
 #[test]
 fn an_accepted_answer_goes_on_as_the_agent_wants_it() {
-    let words = inquiry(Ask::Input, vec![Part::text("which colour?")]);
+    let words = inquiry(QuestionKind::Input, vec![Part::text("which colour?")]);
     assert_eq!(
         reading(&words, accept(json!({ "answer": "red" }))),
         Ok(AnswerOutcome::Said(vec![Part::text("red")]))
     );
-    let data = |value: Value| Ok(AnswerOutcome::Said(vec![Part::data(Json::of(&value))]));
+    let data = |value: Value| Ok(AnswerOutcome::Said(vec![Part::data(Json::encode(&value))]));
     assert_eq!(reading(&asked(&[number()]), accept(json!({ "n": 5 }))), data(json!({ "n": 5 })));
     let deep = asked(&[json!({ "schema": { "type": "array" } })]);
     assert_eq!(reading(&deep, accept(json!({ "answer": " [1,2] " }))), data(json!([1, 2])));
@@ -70,9 +70,9 @@ fn a_declined_or_cancelled_question_has_no_answer() {
 
 #[test]
 fn a_login_is_done_or_it_is_not() {
-    let login = inquiry(Ask::Auth, vec![Part::text("sign in at https://login.example.com")]);
+    let login = inquiry(QuestionKind::Auth, vec![Part::text("sign in at https://login.example.com")]);
     assert_eq!(reading(&login, json!({ "login": { "action": "accept" } })), Ok(AnswerOutcome::LoggedIn));
-    let form = inquiry(Ask::Auth, vec![Part::text("sign in")]);
+    let form = inquiry(QuestionKind::Auth, vec![Part::text("sign in")]);
     let done = |done: bool| json!({ "login": { "action": "accept", "content": { "done": done } } });
     assert_eq!(reading(&form, done(true)), Ok(AnswerOutcome::LoggedIn));
     assert_eq!(reading(&form, done(false)), Ok(AnswerOutcome::Unanswered("The person did not log in")));
@@ -88,8 +88,8 @@ fn answers_may_come_one_by_one_and_say_what_they_are_for() {
     assert_eq!(read(&mut inquiry, one("b", 2)).unwrap(), AnswerOutcome::Incomplete);
     assert_eq!(inquiry.open().map(|question| question.key.as_str()).collect::<Vec<_>>(), ["a"]);
     let part = |key: &str, n: u32| Part {
-        metadata: Some(Json::of(&json!({ "inputRequest": key }))),
-        ..Part::data(Json::of(&json!({ "n": n })))
+        metadata: Some(Json::encode(&json!({ "inputRequest": key }))),
+        ..Part::data(Json::encode(&json!({ "n": n })))
     };
     assert_eq!(
         read(&mut inquiry, one("a", 1)).unwrap(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use rialto_api_types::agents::AgentRow;
 use rialto_model::{
     agent,
-    credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
+    credential::{ApiKeyLocation, Credential, CredentialScheme, OAuth, OAuthClientAuth, SecretSource},
     json::Extra,
 };
 
@@ -89,8 +89,8 @@ pub(super) async fn warn(api: &ApiClient, credential: Option<&Credential>) {
 }
 
 /// The file, if others can read it.
-pub(crate) fn exposed_secret_file(source: &Source) -> Option<&str> {
-    let Source::File(path) = source else { return None };
+pub(crate) fn exposed_secret_file(source: &SecretSource) -> Option<&str> {
+    let SecretSource::File(path) = source else { return None };
     private_files::is_open_to_others(Path::new(path)).ok()?.then_some(path)
 }
 
@@ -140,12 +140,12 @@ fn merge_credential(
     Ok(Some(Credential { scheme, hosts, ..old.clone() }))
 }
 
-fn source(flags: &CredentialFlags) -> Option<Source> {
-    let env = flags.token_env.clone().map(Source::Env);
-    env.or_else(|| flags.token_file.clone().map(Source::File)).or_else(|| flags.secret.clone())
+fn source(flags: &CredentialFlags) -> Option<SecretSource> {
+    let env = flags.token_env.clone().map(SecretSource::Env);
+    env.or_else(|| flags.token_file.clone().map(SecretSource::File)).or_else(|| flags.secret.clone())
 }
 
-fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, CommandError> {
+fn scheme(flags: &CredentialFlags) -> Result<Option<CredentialScheme>, CommandError> {
     let has_oauth = flags.client_id.is_some()
         || flags.token_url.is_some()
         || flags.audience.is_some()
@@ -168,20 +168,22 @@ fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, CommandError> {
     kinds.dedup();
     match kinds.as_slice() {
         [] => Ok(None),
-        [AuthSchemeName::Bearer] => Ok(Some(Scheme::Bearer)),
-        [AuthSchemeName::Basic] => Ok(Some(Scheme::Basic { user: flags.user.clone() })),
+        [AuthSchemeName::Bearer] => Ok(Some(CredentialScheme::Bearer)),
+        [AuthSchemeName::Basic] => Ok(Some(CredentialScheme::Basic { user: flags.user.clone() })),
         [AuthSchemeName::ApiKey] => match &flags.key_name {
-            Some(name) => Ok(Some(Scheme::ApiKey { place: place(flags.key_in), name: name.clone() })),
+            Some(name) => {
+                Ok(Some(CredentialScheme::ApiKey { place: place(flags.key_in), name: name.clone() }))
+            }
             None => Err(CommandError::usage(
                 "an API key needs the name of a header, parameter or cookie: --key-name X-API-Key",
             )),
         },
         [AuthSchemeName::OAuth2] => match &flags.client_id {
-            Some(client) => Ok(Some(Scheme::OAuth2(oauth(flags, client)))),
+            Some(client) => Ok(Some(CredentialScheme::OAuth2(oauth(flags, client)))),
             None => Err(CommandError::usage("OAuth 2 needs a client id: --client-id ID")),
         },
         [AuthSchemeName::Exchange] => match (&flags.client_id, &flags.token_url) {
-            (Some(client), Some(_)) => Ok(Some(Scheme::Exchange(oauth(flags, client)))),
+            (Some(client), Some(_)) => Ok(Some(CredentialScheme::Exchange(oauth(flags, client)))),
             _ => Err(CommandError::usage(
                 "a token exchange needs a client id and a token endpoint: --client-id ID --token-url URL",
             )),
@@ -197,17 +199,17 @@ fn oauth(flags: &CredentialFlags, client: &str) -> OAuth {
         scopes: flags.token_scopes.clone(),
         audience: flags.audience.clone(),
         client_auth: match flags.client_auth {
-            Some(ClientAuthName::Post) => ClientAuth::Post,
-            Some(ClientAuthName::Basic) | None => ClientAuth::Basic,
+            Some(ClientAuthName::Post) => OAuthClientAuth::Post,
+            Some(ClientAuthName::Basic) | None => OAuthClientAuth::Basic,
         },
     }
 }
 
-const fn place(name: Option<KeyPlaceName>) -> KeyPlace {
+const fn place(name: Option<KeyPlaceName>) -> ApiKeyLocation {
     match name {
-        Some(KeyPlaceName::Query) => KeyPlace::Query,
-        Some(KeyPlaceName::Cookie) => KeyPlace::Cookie,
-        Some(KeyPlaceName::Header) | None => KeyPlace::Header,
+        Some(KeyPlaceName::Query) => ApiKeyLocation::Query,
+        Some(KeyPlaceName::Cookie) => ApiKeyLocation::Cookie,
+        Some(KeyPlaceName::Header) | None => ApiKeyLocation::Header,
     }
 }
 

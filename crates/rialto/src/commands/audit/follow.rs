@@ -8,11 +8,11 @@ use rialto_api_types::{
 };
 use rialto_hooks::audit_feed::{AuditFeed, FeedItem as Noticed, FeedSubscription};
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
     store::{AuditFilter, AuditOutcome},
-    verb::VerbEvent,
 };
 use tokio::time::sleep;
 
@@ -32,7 +32,7 @@ const MAX_RECONNECTS: u32 = 60;
 /// Item of the followed log.
 enum FollowUpdate {
     /// A record, and its JSON.
-    Record(u64, Box<VerbEvent>, String),
+    Record(u64, Box<AuditEvent>, String),
     /// Number of records that were skipped because output was too slow.
     Missed(u64),
 }
@@ -161,5 +161,5 @@ async fn audit_filter(api: &ApiClient, search: &AuditSearchOptions) -> AuditFilt
 
 /// True if a retry could succeed.
 const fn is_transient(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::PeerUnreachable | Kind::PeerTimeout | Kind::Busy)
+    matches!(failure.kind, FailureKind::PeerUnreachable | FailureKind::PeerTimeout | FailureKind::Busy)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rialto_api_types::tasks::{NewCall, StartedCall, TaskDetail};
 use rialto_model::{
-    event::{Event, Recorded},
-    failure::{Failure, Kind},
+    event::{Event, RecordedEvent},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     task::TaskState,
 };
@@ -35,7 +35,7 @@ struct RemoteCall<'a> {
     begun: StartedCall,
     seen: u64,
     /// Last event, held back: the end of the call is shown with its result, not as progress.
-    untold: Vec<Recorded>,
+    untold: Vec<RecordedEvent>,
     spinner: ProgressSpinner,
     quiet: bool,
 }
@@ -124,7 +124,7 @@ impl RemoteCall<'_> {
                 }
             };
             let Some(event) = next else { return Ok(false) };
-            let Ok(recorded) = serde_json::from_str::<Recorded>(&event.data) else { continue };
+            let Ok(recorded) = serde_json::from_str::<RecordedEvent>(&event.data) else { continue };
             if recorded.seq <= self.seen {
                 continue;
             }
@@ -151,7 +151,7 @@ impl RemoteCall<'_> {
         self.spinner.set_message("cancelling the call");
         let path = ["tasks", self.begun.task_id.as_str(), "cancel"];
         match self.api.post(&path).with_long_timeout().send_unit().await {
-            Err(failure) if failure.kind != Kind::Conflict => Err(failure),
+            Err(failure) if failure.kind != FailureKind::Conflict => Err(failure),
             _ => Ok(()),
         }
     }
@@ -172,7 +172,7 @@ impl RemoteCall<'_> {
         let message = format!(
             "{called} did not finish within {timeout_ms} ms; the task continues: `rialto tasks show {task_id}` prints its result"
         );
-        let failure = Failure::new(Kind::PeerTimeout, message);
+        let failure = Failure::new(FailureKind::PeerTimeout, message);
         let task = self.task().await.ok().and_then(|response| response.read::<TaskDetail>().ok());
         task.map_or_else(|| failure.clone(), |task| with_task_ids(failure.clone(), &task)).into()
     }
@@ -186,10 +186,10 @@ impl RemoteCall<'_> {
 fn with_task_ids(failure: Failure, task: &TaskDetail) -> Failure {
     let mut facts: Extra = failure.data.as_ref().and_then(|data| data.read().ok()).unwrap_or_default();
     let known = [
-        ("taskId", Some(Json::of(&task.task_id))),
-        ("state", Some(Json::of(&task.state))),
-        ("remoteTaskId", task.remote_task_id.as_ref().map(Json::of)),
-        ("contextId", task.context_id.as_ref().map(Json::of)),
+        ("taskId", Some(Json::encode(&task.task_id))),
+        ("state", Some(Json::encode(&task.state))),
+        ("remoteTaskId", task.remote_task_id.as_ref().map(Json::encode)),
+        ("contextId", task.context_id.as_ref().map(Json::encode)),
     ];
     for (name, value) in known {
         if let Some(value) = value {
@@ -197,7 +197,7 @@ fn with_task_ids(failure: Failure, task: &TaskDetail) -> Failure {
             facts.push(name, value);
         }
     }
-    failure.with_data(Json::of(&facts))
+    failure.with_data(Json::encode(&facts))
 }
 
 /// True if the call ended or waits for its caller.
@@ -210,5 +210,5 @@ const fn is_end(event: &Event) -> bool {
 
 /// True if a retry could succeed.
 const fn is_transient(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::PeerUnreachable | Kind::PeerTimeout | Kind::Busy)
+    matches!(failure.kind, FailureKind::PeerUnreachable | FailureKind::PeerTimeout | FailureKind::Busy)
 }

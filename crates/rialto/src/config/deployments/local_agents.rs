@@ -1,6 +1,6 @@
 //! `[[agents.local]]`: coding agents on this machine.
 
-use rialto_model::deployed::{self, Via, is_name};
+use rialto_model::backing::{self, BackingTransport, is_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,41 +72,44 @@ pub(crate) enum FileAccessName {
 // === impl LocalAgentConfig ===
 
 impl LocalAgentConfig {
-    pub(super) fn to_deployment(&self, via: Via) -> Result<deployed::LocalAgent, (String, String)> {
-        if matches!(via, Via::Http(_)) {
+    pub(super) fn to_deployment(
+        &self,
+        via: BackingTransport,
+    ) -> Result<backing::CodingAgentBacking, (String, String)> {
+        if matches!(via, BackingTransport::Http(_)) {
             let reason = "a coding agent is started by a `command`; one at an address is added with `rialto agents add URL`";
             return Err(("url".to_owned(), reason.to_owned()));
         }
-        let mut skills: Vec<deployed::LocalSkill> = Vec::new();
+        let mut skills: Vec<backing::CodingAgentSkill> = Vec::new();
         for (at, skill) in self.skills.iter().enumerate() {
             let wrong = |reason: String| (format!("skills[{at}].id"), reason);
             if !is_name(&skill.id) {
                 return Err(wrong(format!("\"{}\" must be letters, digits, `-` and `_`", skill.id)));
             }
-            if skill.id == deployed::PROMPT || skills.iter().any(|other| other.id == skill.id) {
+            if skill.id == backing::PROMPT || skills.iter().any(|other| other.id == skill.id) {
                 return Err(wrong(format!("it has a skill \"{}\" already", skill.id)));
             }
-            skills.push(deployed::LocalSkill {
+            skills.push(backing::CodingAgentSkill {
                 id: skill.id.clone(),
                 description: skill.description.clone(),
                 tags: skill.tags.clone(),
                 instructions: skill.instructions.clone(),
             });
         }
-        Ok(deployed::LocalAgent {
+        Ok(backing::CodingAgentBacking {
             name: self.name.clone(),
             description: self.description.clone(),
             via,
             skills,
             permission: match self.permission {
-                PermissionName::Ask => deployed::Permission::Ask,
-                PermissionName::Allow => deployed::Permission::Allow,
-                PermissionName::Deny => deployed::Permission::Deny,
+                PermissionName::Ask => backing::ToolPermission::Ask,
+                PermissionName::Allow => backing::ToolPermission::Allow,
+                PermissionName::Deny => backing::ToolPermission::Deny,
             },
             files: match self.allow_files {
-                FileAccessName::None => deployed::Files::None,
-                FileAccessName::Read => deployed::Files::Read,
-                FileAccessName::Write => deployed::Files::Write,
+                FileAccessName::None => backing::FileAccess::None,
+                FileAccessName::Read => backing::FileAccess::Read,
+                FileAccessName::Write => backing::FileAccess::Write,
             },
         })
     }
