@@ -16,9 +16,12 @@ use rialto_model::{
 
 /// Putting it into shape takes longer than looking through many texts.
 static ALL: LazyLock<Guards> = LazyLock::new(|| {
-    let checks: Vec<_> = ["pii", "prompt-injection", "secrets"].into_iter().filter_map(Check::plain).collect();
+    let checks: Vec<_> =
+        ["pii", "prompt-injection", "secrets"].into_iter().filter_map(Check::plain).collect();
     let guardrail = serde_json::from_value(serde_json::json!({ "checks": checks, "action": "redact" }));
-    Guards::compile([&guardrail.expect("a guardrail")]).expect("our own patterns").expect("something to look for")
+    Guards::compile([&guardrail.expect("a guardrail")])
+        .expect("our own patterns")
+        .expect("something to look for")
 });
 
 fuzz_target!(|text: &str| {

@@ -95,7 +95,7 @@ pub const fn encode_push_list(wire: Wire, list: &PushList) -> OnWire<'_, PushLis
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{json::MAX_DEPTH, message::MOST_PARTS};
+    use rialto_model::{json::MAX_DEPTH, message::MAX_PARTS};
 
     use super::*;
 
@@ -114,8 +114,8 @@ mod tests {
             format!(r#"{{"kind":"message","messageId":"m","role":"agent","parts":[{parts}]}}"#)
         };
         let read = |text: &str| decode_message(Wire::V03, parse(text.as_bytes()).unwrap());
-        assert_eq!(read(&message(MOST_PARTS)).unwrap().parts.len(), MOST_PARTS);
-        let garbled = read(&message(MOST_PARTS + 1)).unwrap_err().to_string();
+        assert_eq!(read(&message(MAX_PARTS)).unwrap().parts.len(), MAX_PARTS);
+        let garbled = read(&message(MAX_PARTS + 1)).unwrap_err().to_string();
         assert!(garbled.contains("parts") && garbled.contains("1001"), "{garbled}");
     }
 }

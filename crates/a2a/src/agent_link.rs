@@ -10,7 +10,7 @@ use rialto_model::{
     agent::Agent,
     card::{Card, Dialect},
     credential::Credential,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::AgentId,
     maps::FastMap,
 };
@@ -110,7 +110,8 @@ impl AgentLink {
 
     /// Endpoints to try, starting with the one that worked last; each dialect once.
     pub(crate) fn ways(&self) -> Result<impl Iterator<Item = (usize, &AgentEndpoint)>, Failure> {
-        let routes = self.routes.as_ref().map_err(|why| Failure::new(Kind::PeerUnreachable, why.clone()))?;
+        let routes =
+            self.routes.as_ref().map_err(|why| Failure::new(FailureKind::PeerUnreachable, why.clone()))?;
         let first = self.current.load(Ordering::Relaxed).min(routes.len() - 1);
         let rest = (0..routes.len()).filter(move |&at| at != first);
         let mut tried = [false; 4];

@@ -7,7 +7,7 @@ use rialto_model::{
     agent::Agent,
     card::Skill,
     json::{Extra, Json},
-    media::{self, Takes},
+    media::{self, ArgumentForms},
     message::{Content, Part},
 };
 /// Member of the arguments that holds the request in words.
@@ -25,7 +25,7 @@ pub(crate) fn parts_for(agent: &Agent, skill: Option<&Skill>, parts: Vec<Part>) 
     parts.into_iter().map(|part| convert(part, takes)).collect()
 }
 
-fn convert(part: Part, takes: Takes) -> Part {
+fn convert(part: Part, takes: ArgumentForms) -> Part {
     let Content::Data(data) = &part.content else { return part };
     let text = if takes.json { only_message(data) } else { Some(as_text(data)) };
     match text {

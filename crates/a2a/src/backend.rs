@@ -17,10 +17,10 @@ use rialto_a2a_wire::{
 use rialto_edge::fetch::Fetch;
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
-    call::{Call, Cancel, Follow},
+    call::{Call, CancelRequest, FollowRequest},
     clock::Clock,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     message::{Message, Role},
 };
 use rialto_policy::Permitted;
@@ -126,8 +126,8 @@ impl Peer for A2aBackend {
         events.map(|event| event.unwrap_or_else(Event::failed)).boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        let Follow { caller, target, remote, to_the_end } = follow.into_inner();
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
+        let FollowRequest { caller, target, remote, to_the_end } = follow.into_inner();
         if remote.task_id.is_none() {
             return stream::iter([Err(nameless())]).boxed();
         }
@@ -135,7 +135,7 @@ impl Peer for A2aBackend {
         Exchange::following(Arc::clone(&self.0), pair, remote, to_the_end).events().boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let post = Arc::clone(&self.0);
         async move { post.call_off(cancel.into_inner()).await }.boxed()
     }
@@ -146,7 +146,7 @@ impl Peer for A2aBackend {
 impl AgentClient {
     /// Cancels a task and waits until it has ended. An agent may need a moment to stop, and some never report the end unless they are
     /// polled (Q4).
-    async fn call_off(&self, cancel: Cancel) -> Result<Vec<Event>, Failure> {
+    async fn call_off(&self, cancel: CancelRequest) -> Result<Vec<Event>, Failure> {
         let pair = ExchangeContext::new(cancel.target.agent, &self.lines, &cancel.caller);
         let id = cancel.remote.task_id.clone().ok_or_else(nameless)?;
         let mut teller = EventMapper::knowing(cancel.remote);
@@ -207,5 +207,5 @@ fn spoken(call: Call, number: u64) -> SendRequest {
 }
 
 fn nameless() -> Failure {
-    Failure::new(Kind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
+    Failure::new(FailureKind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
 }

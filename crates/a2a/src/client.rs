@@ -28,11 +28,11 @@ use rialto_edge::{
 use rialto_engine::peer::Learned;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerId, HOPS_HEADER, Spoken},
+    call::{Caller, CallerId, HOPS_HEADER, OriginalMessage},
     card::{Dialect, Skill},
     clock::Clock,
-    credential::Scheme,
-    failure::{Failure, Kind},
+    credential::CredentialScheme,
+    failure::{Failure, FailureKind},
     presence::CallerPresence,
     trace::Trace,
 };
@@ -142,7 +142,7 @@ impl AgentClient {
                 (outcome, None | Some(_)) => return outcome,
             }
         }
-        Err(first.unwrap_or_else(|| Failure::new(Kind::Internal, "there was no way to try").into()))
+        Err(first.unwrap_or_else(|| Failure::new(FailureKind::Internal, "there was no way to try").into()))
     }
 
     /// Sends a request whose response is a task.
@@ -155,7 +155,7 @@ impl AgentClient {
             AgentReply::Whole(SendAnswer::Task(task)) => Ok(task),
             AgentReply::Whole(SendAnswer::Message(_)) | AgentReply::Events(_) => {
                 let message = "the agent's answer is not A2A: expected a task";
-                Err(Failure::new(Kind::PeerGarbled, message).into())
+                Err(Failure::new(FailureKind::PeerGarbled, message).into())
             }
         }
     }
@@ -237,7 +237,7 @@ impl AgentClient {
         let proof = pair.caller.as_ref().and_then(|who| who.proof.as_ref());
         let door = CredentialTarget { url: &agent.url, card: Some(&agent.card), reach: reach(agent), proof };
         let made = pair.line.shown.get(pair.caller.as_ref(), || self.keys.show(credential, source, &door));
-        made.await.map(Some).map_err(|why| Failure::new(Kind::PeerUnreachable, why))
+        made.await.map(Some).map_err(|why| Failure::new(FailureKind::PeerUnreachable, why))
     }
 
     /// Fresh authentication in place of one that the agent rejected; none when it did not change.
@@ -297,7 +297,7 @@ impl AgentClient {
             http2: route.carrier == Carrier::Grpc,
         };
         if let Some(shown) = shown {
-            shown.put(&mut message).map_err(|why| Failure::new(Kind::PeerUnreachable, why))?;
+            shown.put(&mut message).map_err(|why| Failure::new(FailureKind::PeerUnreachable, why))?;
         }
         Ok(message)
     }
@@ -309,8 +309,9 @@ impl ExchangeContext {
     pub(crate) fn new(agent: Arc<Agent>, lines: &AgentLinks, caller: &Caller) -> Self {
         let (line, hops) = (lines.to(&agent), caller.hops);
         let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
-        let caller = personal
-            .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
+        let caller = personal.map(|credential| {
+            line.shown.who(caller, matches!(credential.scheme, Some(CredentialScheme::Exchange(_))))
+        });
         Self {
             agent,
             line,
@@ -349,7 +350,7 @@ impl ExchangeContext {
     }
 
     /// Requests the caller's extensions.
-    pub(crate) fn with_extensions(mut self, spoken: Option<&Spoken>) -> Self {
+    pub(crate) fn with_extensions(mut self, spoken: Option<&OriginalMessage>) -> Self {
         self.extensions = spoken.map(|spoken| Extensions::wanted(&spoken.extensions)).unwrap_or_default();
         self
     }
@@ -429,7 +430,7 @@ const fn reach(agent: &Agent) -> Reach {
 /// True when the agent gets a token from an issuer. One that was issued for this call is not requested again.
 fn is_issued(pair: &ExchangeContext) -> bool {
     let scheme = pair.agent.credential.as_ref().and_then(|credential| credential.scheme.as_ref());
-    matches!(scheme, Some(Scheme::OAuth2(_) | Scheme::Exchange(_)))
+    matches!(scheme, Some(CredentialScheme::OAuth2(_) | CredentialScheme::Exchange(_)))
 }
 
 fn nothing_for(caller: &CallerId, agent: &Agent) -> Failure {
@@ -438,7 +439,7 @@ fn nothing_for(caller: &CallerId, agent: &Agent) -> Failure {
         "{slug} has no credential for {caller}, and only for those it names; give one with `rialto agents credential \
          {slug} --for-caller {caller} --secret SOURCE`"
     );
-    Failure::new(Kind::PeerUnreachable, message)
+    Failure::new(FailureKind::PeerUnreachable, message)
 }
 
 /// JSON without line breaks. Payloads are passed on as text, and on some wires a line break ends the message. In JSON a line break
@@ -561,9 +562,9 @@ fn has(body: &[u8], what: impl FnOnce(Value) -> bool) -> bool {
 }
 
 fn unsupported(error: &dyn std::error::Error) -> AgentError {
-    Failure::new(Kind::Unsupported, format!("the agent cannot do this: {error}")).into()
+    Failure::new(FailureKind::Unsupported, format!("the agent cannot do this: {error}")).into()
 }
 
 fn unaddressable(path: &str) -> AgentError {
-    Failure::new(Kind::PeerGarbled, format!("the agent's names do not make an address: {path}")).into()
+    Failure::new(FailureKind::PeerGarbled, format!("the agent's names do not make an address: {path}")).into()
 }

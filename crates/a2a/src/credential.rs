@@ -1,6 +1,6 @@
 //! Credentials for agents: resolves secrets and shapes them for requests.
 //!
-//! A row names the source of a secret ([`Source`]) and optionally its scheme; otherwise the agent's card names the scheme. Secrets in
+//! A row names the source of a secret ([`SecretSource`]) and optionally its scheme; otherwise the agent's card names the scheme. Secrets in
 //! files and in the store are read for every call (once for concurrent ones), so a rotated secret is used by the next call. OAuth tokens
 //! are cached until they expire or the agent rejects them. The environment and the store belong to the program, so both are injected.
 
@@ -15,7 +15,7 @@ use rialto_a2a_wire::card::security;
 use rialto_edge::{address::Reach, fetch::Fetch};
 use rialto_model::{
     card::Card,
-    credential::{Credential, OAuth, Proof, Scheme, Secret, Source},
+    credential::{CallerProof, Credential, CredentialScheme, OAuth, Secret, SecretSource},
 };
 use tokio::time::Instant;
 use url::Url;
@@ -44,7 +44,7 @@ pub(crate) struct CredentialTarget<'a> {
     pub(crate) card: Option<&'a Card>,
     pub(crate) reach: Reach,
     /// Signed token of the caller.
-    pub(crate) proof: Option<&'a Proof>,
+    pub(crate) proof: Option<&'a CallerProof>,
 }
 
 /// Creates a resolver that reads variables from `env` and secrets from `store`.
@@ -53,16 +53,16 @@ pub fn resolver(
     store: impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync + 'static,
 ) -> Resolver {
     Arc::new(move |source| match source {
-        Source::Held(secret) => {
+        SecretSource::Held(secret) => {
             let why = "the agent's token is empty: load the agent again with a token";
             ready(filled(secret.clone()).ok_or_else(|| why.to_owned()))
         }
-        Source::Env(name) => {
+        SecretSource::Env(name) => {
             let found = env(name).and_then(|text| filled(Secret::from(text)));
             ready(found.ok_or_else(|| missing(&format!("set the environment variable {name}"))))
         }
-        Source::File(path) => file(path.clone()).boxed(),
-        Source::Store(name) => store(name),
+        SecretSource::File(path) => file(path.clone()).boxed(),
+        SecretSource::Store(name) => store(name),
     })
 }
 
@@ -72,20 +72,20 @@ pub fn no_store(name: &str) -> BoxFuture<'static, Result<Secret, String>> {
 }
 
 /// Scheme of a credential for the agent with this URL and card, or the reason why there is none.
-pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result<Scheme, String> {
+pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result<CredentialScheme, String> {
     let offered = || card.map(security::offered).unwrap_or_default();
     match &credential.scheme {
-        Some(Scheme::OAuth2(oauth)) if oauth.token_url.is_none() => {
+        Some(CredentialScheme::OAuth2(oauth)) if oauth.token_url.is_none() => {
             let offer = offered().into_iter().find_map(|scheme| match scheme {
-                Scheme::OAuth2(offer) => Some(offer),
+                CredentialScheme::OAuth2(offer) => Some(offer),
                 _ => None,
             });
-            completed(oauth, offer, credential, url).map(Scheme::OAuth2)
+            completed(oauth, offer, credential, url).map(CredentialScheme::OAuth2)
         }
         Some(scheme) => Ok(scheme.clone()),
         // A token from another source is sent as a bearer token.
         None => Ok(match offered().into_iter().next() {
-            None | Some(Scheme::OAuth2(_)) => Scheme::Bearer,
+            None | Some(CredentialScheme::OAuth2(_)) => CredentialScheme::Bearer,
             Some(scheme) => scheme,
         }),
     }
@@ -102,16 +102,16 @@ impl CredentialResolver {
     pub(crate) async fn show(
         &self,
         credential: &Credential,
-        source: &Source,
+        source: &SecretSource,
         target: &CredentialTarget<'_>,
     ) -> Result<RequestAuth, String> {
         let scheme = scheme(credential, target.url, target.card)?;
         let secret = (self.resolve)(source).await?;
         match &scheme {
-            Scheme::OAuth2(oauth) => {
+            CredentialScheme::OAuth2(oauth) => {
                 self.token(&TokenRequest { oauth, secret: &secret, subject: None }, source, target).await
             }
-            Scheme::Exchange(oauth) => {
+            CredentialScheme::Exchange(oauth) => {
                 let subject = Some(target.proof.ok_or(NO_PROOF)?);
                 self.token(&TokenRequest { oauth, secret: &secret, subject }, source, target).await
             }
@@ -122,13 +122,13 @@ impl CredentialResolver {
     async fn token(
         &self,
         request: &TokenRequest<'_>,
-        source: &Source,
+        source: &SecretSource,
         target: &CredentialTarget<'_>,
     ) -> Result<RequestAuth, String> {
         let token = oauth::token(&*self.fetch, request, target.reach)
             .await
             .map_err(|why| format!("{why}; the secret is {source}"))?;
-        RequestAuth::new(&Scheme::Bearer, &token.secret, Instant::now() + token.good_for)
+        RequestAuth::new(&CredentialScheme::Bearer, &token.secret, Instant::now() + token.good_for)
     }
 }
 
@@ -193,13 +193,13 @@ mod tests {
         let env = |name: &str| (name == "TOKEN").then(|| "from the environment".to_owned());
         let read = resolver(env, |name| ready(Ok(Secret::from(format!("{name} from the store")))));
         for (source, token) in [
-            (Source::Env("TOKEN".into()), Some("from the environment")),
-            (Source::Env("OTHER".into()), None),
-            (Source::File(path), Some("from a file")),
-            (Source::File("/nowhere".into()), None),
-            (Source::Store("desk".into()), Some("desk from the store")),
-            (Source::Held("held".into()), Some("held")),
-            (Source::Held(" ".into()), None),
+            (SecretSource::Env("TOKEN".into()), Some("from the environment")),
+            (SecretSource::Env("OTHER".into()), None),
+            (SecretSource::File(path), Some("from a file")),
+            (SecretSource::File("/nowhere".into()), None),
+            (SecretSource::Store("desk".into()), Some("desk from the store")),
+            (SecretSource::Held("held".into()), Some("held")),
+            (SecretSource::Held(" ".into()), None),
         ] {
             assert_eq!(read(&source).await.as_ref().map(Secret::expose).ok(), token, "{source:?}");
         }
@@ -209,9 +209,9 @@ mod tests {
     async fn a_missing_secret_is_named() {
         let read = resolver(|_| None, no_store);
         for (source, word) in [
-            (Source::Env("TOKEN".into()), "set the environment variable TOKEN"),
-            (Source::File("/nowhere".into()), "/nowhere cannot be read"),
-            (Source::Store("desk".into()), "desk"),
+            (SecretSource::Env("TOKEN".into()), "set the environment variable TOKEN"),
+            (SecretSource::File("/nowhere".into()), "/nowhere cannot be read"),
+            (SecretSource::Store("desk".into()), "desk"),
         ] {
             let why = read(&source).await.unwrap_err();
             assert!(why.contains(word), "{why}");
@@ -231,27 +231,32 @@ mod tests {
 
     #[test]
     fn a_credential_is_shown_as_the_card_says_unless_a_person_says_otherwise() {
-        let mut credential = Credential::new(Source::Env("TOKEN".into()));
+        let mut credential = Credential::new(SecretSource::Env("TOKEN".into()));
         let basic = card(r#""securitySchemes":{"b":{"type":"http","scheme":"basic"}}"#);
         let shown = |credential: &Credential, card: Option<&Card>| {
             scheme(credential, "https://a.example", card).unwrap()
         };
-        assert_eq!(shown(&credential, Some(&basic)), Scheme::Basic { user: None });
-        assert_eq!(shown(&credential, None), Scheme::Bearer);
-        assert_eq!(shown(&credential, Some(&oauth_card("https://a.example/token"))), Scheme::Bearer);
-        credential.scheme = Some(Scheme::Bearer);
-        assert_eq!(shown(&credential, Some(&basic)), Scheme::Bearer);
+        assert_eq!(shown(&credential, Some(&basic)), CredentialScheme::Basic { user: None });
+        assert_eq!(shown(&credential, None), CredentialScheme::Bearer);
+        assert_eq!(
+            shown(&credential, Some(&oauth_card("https://a.example/token"))),
+            CredentialScheme::Bearer
+        );
+        credential.scheme = Some(CredentialScheme::Bearer);
+        assert_eq!(shown(&credential, Some(&basic)), CredentialScheme::Bearer);
     }
 
     #[test]
     fn a_card_cannot_send_the_clients_secret_to_another_host() {
         let oauth = OAuth { client_id: "me".into(), ..OAuth::default() };
-        let mut credential = Credential::new(Source::Env("SECRET".into()));
-        credential.scheme = Some(Scheme::OAuth2(oauth));
+        let mut credential = Credential::new(SecretSource::Env("SECRET".into()));
+        credential.scheme = Some(CredentialScheme::OAuth2(oauth));
         let asked = |credential: &Credential, url: &str| {
             scheme(credential, "https://a.example", Some(&oauth_card(url)))
         };
-        let Ok(Scheme::OAuth2(oauth)) = asked(&credential, "https://a.example/token") else { panic!() };
+        let Ok(CredentialScheme::OAuth2(oauth)) = asked(&credential, "https://a.example/token") else {
+            panic!()
+        };
         assert_eq!(
             (oauth.token_url.as_deref(), oauth.scopes),
             (Some("https://a.example/token"), vec!["read".into()])

@@ -21,7 +21,7 @@ use rialto_edge::{
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{
-    agent::{Agent, Signature},
+    agent::{Agent, SignatureStatus},
     card::Card,
     clock::Timestamp,
     ids::AgentId,
@@ -74,25 +74,25 @@ impl Discoverer {
     }
 
     /// Parses a card and checks its signature. Only the part that a valid signature covers is used of a signed card.
-    fn examine(&self, text: &str) -> Result<(Card, Signature), String> {
+    fn examine(&self, text: &str) -> Result<(Card, SignatureStatus), String> {
         let invalid = |garbled: InvalidDocument| garbled.to_string();
         let card = card::decode(text).map_err(invalid)?;
         if !card.signed {
-            return Ok((card, Signature::None));
+            return Ok((card, SignatureStatus::None));
         }
         if self.keys.is_empty() {
-            return Ok((card, Signature::Unchecked));
+            return Ok((card, SignatureStatus::Unchecked));
         }
         match verify(text, &self.keys) {
             SignatureVerdict::Verified { covered, .. } => {
                 let covered =
                     with_signatures(&covered, text).map_err(|_| "it is not an object".to_owned())?;
-                Ok((card::decode(&covered).map_err(invalid)?, Signature::Valid))
+                Ok((card::decode(&covered).map_err(invalid)?, SignatureStatus::Valid))
             }
             SignatureVerdict::Invalid(why) => Err(format!(
                 "its signature does not hold: {why}; it must be made with a key whose public half is in [a2a] card_keys"
             )),
-            SignatureVerdict::NoSignature => Ok((card, Signature::None)),
+            SignatureVerdict::NoSignature => Ok((card, SignatureStatus::None)),
         }
     }
 }
@@ -213,7 +213,11 @@ impl CardSearch<'_> {
 
     /// Authenticated extended card. None when the agent has none, or one with a worse signature than its public card; an error when the
     /// agent could not be reached.
-    async fn extended(&self, card: &Card, public: Signature) -> Result<Option<(Card, Signature)>, ()> {
+    async fn extended(
+        &self,
+        card: &Card,
+        public: SignatureStatus,
+    ) -> Result<Option<(Card, SignatureStatus)>, ()> {
         let Some(credential) = &self.place.credential else { return Ok(None) };
         let row = Agent::new(
             AgentId::from(""),
@@ -237,7 +241,8 @@ impl CardSearch<'_> {
             match self.ask_extended(carrier, request, &shown).await {
                 Extended::Card(text) => {
                     let examined = self.discoverer.examine(&text).ok();
-                    let is_good = |signature| public != Signature::Valid || signature == Signature::Valid;
+                    let is_good =
+                        |signature| public != SignatureStatus::Valid || signature == SignatureStatus::Valid;
                     return Ok(examined.filter(|(_, signature)| is_good(*signature)));
                 }
                 Extended::NotNow => return Err(()),

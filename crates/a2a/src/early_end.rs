@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::json;
@@ -71,14 +71,14 @@ impl EarlyEnd {
                 trouble.failure.message = format!("{message}: {}", trouble.failure.message);
                 trouble
             }
-            None => Failure::new(Kind::PeerGarbled, message).into(),
+            None => Failure::new(FailureKind::PeerGarbled, message).into(),
         }
     }
 
     /// Failure of a call whose task is unknown to the agent now.
     pub(crate) fn unknown_task(mut answer: AgentError) -> AgentError {
         let why = "the agent closed its stream without a result and does not know the task any more";
-        answer.failure.kind = Kind::PeerGarbled;
+        answer.failure.kind = FailureKind::PeerGarbled;
         answer.failure.message = format!("{why}: {}", answer.failure.message);
         answer
     }
@@ -91,7 +91,7 @@ impl EarlyEnd {
             waited.as_millis()
         );
         let data = json!({ "remoteState": state });
-        Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
+        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::of(&data)).into()
     }
 }
 

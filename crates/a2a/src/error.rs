@@ -13,7 +13,7 @@ use rialto_a2a_wire::{
 };
 use rialto_edge::fetch::FetchError;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::json;
@@ -43,11 +43,11 @@ impl AgentError {
     /// The request failed.
     pub(crate) fn fetching(error: &FetchError) -> Self {
         let kind = match error {
-            FetchError::Timeout(_) => Kind::PeerTimeout,
+            FetchError::Timeout(_) => FailureKind::PeerTimeout,
             FetchError::TooLarge(limit) => return Self::too_large(*limit),
-            FetchError::Local(_) => Kind::Internal,
+            FetchError::Local(_) => FailureKind::Internal,
             FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => {
-                Kind::PeerUnreachable
+                FailureKind::PeerUnreachable
             }
         };
         let message = match error {
@@ -70,7 +70,7 @@ impl AgentError {
         let message = format!(
             "the agent's answer is larger than the limit of {limit} bytes; raise outbound.max_response_bytes to take it"
         );
-        Failure::new(Kind::PeerGarbled, message).into()
+        Failure::new(FailureKind::PeerGarbled, message).into()
     }
 
     /// The agent sent a protocol error.
@@ -84,7 +84,7 @@ impl AgentError {
         if let Some(facts) = &error.data {
             data["remoteData"] = facts.value();
         }
-        let failure = Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data));
+        let failure = Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data));
         Self { code: error.known(), is_foreign: is_foreign(error), ..failure.into() }
     }
 
@@ -97,7 +97,7 @@ impl AgentError {
             message.push_str(": it sends us to another address, which its card should name instead");
         }
         let data = json!({ "status": status.as_u16(), "body": snippet(body, login.shown()) });
-        let failure = Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data));
+        let failure = Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::of(&data));
         let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
         Self { is_passing, ..failure.into() }
     }
@@ -105,9 +105,11 @@ impl AgentError {
     /// The agent sent a gRPC error status: a protocol error, or one of the transport.
     pub(crate) fn grpc(status: &GrpcStatus, login: AuthSent<'_>) -> Self {
         let (kind, is_passing) = match status.number {
-            GrpcStatus::UNAUTHENTICATED | GrpcStatus::PERMISSION_DENIED => (Kind::PeerUnreachable, false),
-            GrpcStatus::UNAVAILABLE | GrpcStatus::RESOURCE_EXHAUSTED => (Kind::PeerUnreachable, true),
-            GrpcStatus::DEADLINE_EXCEEDED => (Kind::PeerTimeout, true),
+            GrpcStatus::UNAUTHENTICATED | GrpcStatus::PERMISSION_DENIED => {
+                (FailureKind::PeerUnreachable, false)
+            }
+            GrpcStatus::UNAVAILABLE | GrpcStatus::RESOURCE_EXHAUSTED => (FailureKind::PeerUnreachable, true),
+            GrpcStatus::DEADLINE_EXCEEDED => (FailureKind::PeerTimeout, true),
             _ => return Self::remote(&status.error()),
         };
         let mut message = format!("the agent answered with gRPC status {}", status.number);
@@ -126,7 +128,7 @@ impl AgentError {
     pub(crate) fn garbled(garbled: &InvalidDocument, body: &[u8], login: AuthSent<'_>) -> Self {
         let message = format!("the agent's answer is not A2A: {garbled}");
         let data = json!({ "body": snippet(body, login.shown()) });
-        Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
+        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::of(&data)).into()
     }
 
     /// Redacts the token, in case the agent repeated it.
@@ -162,7 +164,7 @@ impl AgentError {
 
 impl From<Failure> for AgentError {
     fn from(failure: Failure) -> Self {
-        let is_passing = failure.kind == Kind::Busy;
+        let is_passing = failure.kind == FailureKind::Busy;
         Self { failure, code: None, is_foreign: false, is_passing, is_broken: false }
     }
 }
@@ -236,14 +238,15 @@ fn snippet(body: &[u8], shown: Option<&RequestAuth>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::credential::Scheme;
+    use rialto_model::credential::CredentialScheme;
 
     use super::*;
 
     #[test]
     fn a_body_is_shown_without_the_token_and_not_whole() {
         let shown =
-            RequestAuth::new(&Scheme::Bearer, &"hunter2".into(), tokio::time::Instant::now()).unwrap();
+            RequestAuth::new(&CredentialScheme::Bearer, &"hunter2".into(), tokio::time::Instant::now())
+                .unwrap();
         let body = format!("you sent\n\thunter2 {}", "x".repeat(1000));
         let text = snippet(body.as_bytes(), Some(&shown));
         assert!(text.starts_with("you sent [secret] xxx") && text.ends_with('…'));

@@ -9,8 +9,8 @@ use rialto_a2a_wire::task::{
     A2aState, A2aStatus, A2aTask, ArtifactUpdate, SendAnswer, StatusUpdate, StreamEvent,
 };
 use rialto_model::{
-    event::{ACTIVATED, Aside, Ask, Event, Remote},
-    failure::{Failure, Kind},
+    event::{ACTIVATED, Event, EventAside, QuestionKind, RemoteIds},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     message::{Artifact, Message},
 };
@@ -19,8 +19,8 @@ use serde_json::json;
 /// Events produced for one task so far.
 #[derive(Default)]
 pub(crate) struct EventMapper {
-    remote: Remote,
-    facts: Aside,
+    remote: RemoteIds,
+    facts: EventAside,
     artifacts: Vec<Artifact>,
     status: Option<(A2aState, Option<Message>)>,
     queue: VecDeque<Event>,
@@ -37,7 +37,7 @@ pub(crate) struct EventMapper {
 
 impl EventMapper {
     /// Mapper for a task whose remote ids are recorded already.
-    pub(crate) fn knowing(remote: Remote) -> Self {
+    pub(crate) fn knowing(remote: RemoteIds) -> Self {
         Self { remote, ..Self::default() }
     }
 
@@ -97,7 +97,7 @@ impl EventMapper {
     }
 
     /// The agent's ids of the task, as far as they are known.
-    pub(crate) const fn remote(&self) -> &Remote {
+    pub(crate) const fn remote(&self) -> &RemoteIds {
         &self.remote
     }
 
@@ -112,7 +112,7 @@ impl EventMapper {
         let may_be_old = std::mem::take(&mut self.may_be_old);
         match event {
             StreamEvent::Task(task) if may_be_old && waits(task.status.state) => {
-                self.accept(Some(task.id), task.context_id, Aside::default());
+                self.accept(Some(task.id), task.context_id, EventAside::default());
             }
             StreamEvent::Task(task) => self.hear_task(task),
             StreamEvent::Message(message) => self.hear_message(message),
@@ -122,7 +122,7 @@ impl EventMapper {
     }
 
     pub(crate) fn hear_task(&mut self, task: A2aTask) {
-        let facts = Aside { timestamp: None, metadata: task.metadata, extra: task.extra };
+        let facts = EventAside { timestamp: None, metadata: task.metadata, extra: task.extra };
         let ends = task.status.state.ends_stream();
         self.accept(Some(task.id), task.context_id, facts);
         for artifact in task.artifacts {
@@ -133,32 +133,32 @@ impl EventMapper {
 
     fn hear_message(&mut self, message: Message) {
         if message.context_id.is_some() || !self.activated.is_empty() {
-            self.accept(None, message.context_id.clone(), Aside::default());
+            self.accept(None, message.context_id.clone(), EventAside::default());
         }
         self.push(Event::Replied { message });
         self.is_over = true;
     }
 
     fn hear_status(&mut self, update: StatusUpdate) {
-        self.accept(Some(update.task_id), update.context_id, Aside::default());
+        self.accept(Some(update.task_id), update.context_id, EventAside::default());
         self.tell_status(update.status, update.metadata, update.extra);
     }
 
     fn hear_artifact(&mut self, update: ArtifactUpdate) {
-        self.accept(Some(update.task_id), update.context_id, Aside::default());
+        self.accept(Some(update.task_id), update.context_id, EventAside::default());
         let ArtifactUpdate { artifact, append, last_chunk: last, metadata, extra, .. } = update;
         self.remember(&artifact, append);
-        let aside = Aside { timestamp: None, metadata, extra };
+        let aside = EventAside { timestamp: None, metadata, extra };
         self.push(Event::Artifact { artifact, append, last, aside });
     }
 
     /// Records the agent's ids and metadata when they are new.
-    fn accept(&mut self, task_id: Option<String>, context_id: Option<String>, facts: Aside) {
+    fn accept(&mut self, task_id: Option<String>, context_id: Option<String>, facts: EventAside) {
         let task_id = task_id.filter(|id| !id.is_empty());
         let context_id = context_id.filter(|id| !id.is_empty());
         let known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
         let is_known = known(&task_id, &self.remote.task_id) && known(&context_id, &self.remote.context_id);
-        let is_news = !self.activated.is_empty() || !(facts == Aside::default() || facts == self.facts);
+        let is_news = !self.activated.is_empty() || !(facts == EventAside::default() || facts == self.facts);
         if is_known && !is_news {
             return;
         }
@@ -181,7 +181,7 @@ impl EventMapper {
         if !ends {
             self.remember(&artifact, false);
         }
-        self.push(Event::Artifact { artifact, append: false, last: true, aside: Aside::default() });
+        self.push(Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() });
     }
 
     fn remember(&mut self, piece: &Artifact, append: bool) {
@@ -202,12 +202,12 @@ impl EventMapper {
         }
         self.status = Some((state, message.clone()));
         let extra = if more.is_empty() { extra } else { more };
-        let aside = Aside { timestamp, metadata, extra };
+        let aside = EventAside { timestamp, metadata, extra };
         let event = match state {
             A2aState::Unspecified | A2aState::Submitted => Event::Progress { working: false, message, aside },
             A2aState::Working => Event::Progress { working: true, message, aside },
-            A2aState::InputRequired => Event::Asked { ask: Ask::Input, message, aside },
-            A2aState::AuthRequired => Event::Asked { ask: Ask::Auth, message, aside },
+            A2aState::InputRequired => Event::Asked { ask: QuestionKind::Input, message, aside },
+            A2aState::AuthRequired => Event::Asked { ask: QuestionKind::Auth, message, aside },
             A2aState::Completed => Event::Finished { message, aside },
             A2aState::Failed => {
                 let failure = failure(message.as_ref());
@@ -223,7 +223,7 @@ impl EventMapper {
 fn failure(message: Option<&Message>) -> Failure {
     let words = message.map(Message::text).filter(|text| !text.trim().is_empty());
     let words = words.unwrap_or_else(|| "the agent says the task failed".to_owned());
-    Failure::new(Kind::PeerFailed, words).with_data(Json::of(&json!({ "remoteState": "failed" })))
+    Failure::new(FailureKind::PeerFailed, words).with_data(Json::of(&json!({ "remoteState": "failed" })))
 }
 
 /// True for a state in which a task waits for its caller.

@@ -19,8 +19,8 @@ use rialto_a2a_wire::{
     task::StreamEvent,
 };
 use rialto_model::{
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -98,7 +98,7 @@ impl Exchange {
     pub(crate) fn following(
         post: Arc<AgentClient>,
         pair: ExchangeContext,
-        remote: Remote,
+        remote: RemoteIds,
         to_the_end: bool,
     ) -> Self {
         let stage = if to_the_end { ExchangeStage::Poll(PollBackoff::NONE) } else { ExchangeStage::Look };
@@ -164,7 +164,7 @@ impl Exchange {
     /// Sends the request, and keeps it in case it must be sent in another way.
     async fn ask(&mut self, way: fn(SendRequest) -> A2aRequest) -> Result<AgentReply, AgentError> {
         let Some(said) = self.request.take() else {
-            return Err(Failure::new(Kind::Internal, "there is nothing to say").into());
+            return Err(Failure::new(FailureKind::Internal, "there is nothing to say").into());
         };
         let mut request = way(*said);
         let outcome = self.post.ask(&self.pair, &mut request).await;
@@ -193,7 +193,7 @@ impl Exchange {
         }
         if self.teller.remote().task_id.is_none() {
             let message = "the agent answered without a result and without naming a task to ask for";
-            return Err(Failure::new(Kind::PeerGarbled, message).into());
+            return Err(Failure::new(FailureKind::PeerGarbled, message).into());
         }
         if self.pair.line.streams() && !self.is_rejoined {
             return Ok(ExchangeStage::Rejoin);
@@ -232,7 +232,7 @@ impl Exchange {
                 Ok(ExchangeStage::Say)
             }
             // Silence is not an end: the task is polled, and may take as long as its caller waits.
-            Err(trouble) if trouble.failure.kind == Kind::PeerTimeout && !self.has_told_nothing() => {
+            Err(trouble) if trouble.failure.kind == FailureKind::PeerTimeout && !self.has_told_nothing() => {
                 self.go_on(PollBackoff::NONE)
             }
             Err(trouble) if trouble.is_broken => self.stream_ended(Some(trouble)),
@@ -362,16 +362,19 @@ impl Exchange {
         let known = self.teller.remote().task_id.as_deref().unwrap_or_default();
         let message =
             format!("the agent's answer is about another task: {}, not {known}", id.unwrap_or_default());
-        Failure::new(Kind::PeerGarbled, message).into()
+        Failure::new(FailureKind::PeerGarbled, message).into()
     }
 
     fn has_told_nothing(&self) -> bool {
-        *self.teller.remote() == Remote::default()
+        *self.teller.remote() == RemoteIds::default()
     }
 
     fn task_id(&self) -> Result<String, Failure> {
         self.teller.remote().task_id.clone().ok_or_else(|| {
-            Failure::new(Kind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
+            Failure::new(
+                FailureKind::Conflict,
+                "the agent never gave this task a name, so it cannot be asked for",
+            )
         })
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use jiff::Timestamp;
 use rialto_edge::fetch::Response;
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 use crate::{backend::Config, client::ExchangeContext, error::AgentError, retry_after};
 
@@ -53,7 +53,7 @@ impl<'a> RequestRetry<'a> {
     pub(crate) fn next_after_error(&mut self, trouble: &AgentError) -> Option<Duration> {
         let failure = &trouble.failure;
         let is_not_sent = trouble.is_passing
-            && matches!(failure.kind, Kind::PeerUnreachable | Kind::Internal)
+            && matches!(failure.kind, FailureKind::PeerUnreachable | FailureKind::Internal)
             && failure.is_not_sent();
         let is_repeatable = trouble.is_broken && self.pair.is_repeatable();
         (is_not_sent || is_repeatable).then(|| self.take(self.backoff()))?

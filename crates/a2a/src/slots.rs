@@ -13,7 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     presence::CallerPresence,
 };
@@ -124,7 +124,7 @@ impl ExchangeSlot {
 
 fn busy() -> Failure {
     let message = "too many calls to this agent are running; try again later or raise max_in_flight";
-    Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
+    Failure::new(FailureKind::Busy, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_edge::fetch::Body;
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 use crate::{
     client::one_line,
@@ -116,7 +116,7 @@ impl SseLines {
     fn last(&mut self, shown: Option<&Arc<RequestAuth>>) -> Result<Option<StreamEvent>, AgentError> {
         let last = self.parser.finish().filter(|event| !event.data.trim().is_empty());
         match last.map(|event| self.decode(&event, shown)).transpose() {
-            Err(trouble) if trouble.failure.kind == Kind::PeerGarbled => Ok(None),
+            Err(trouble) if trouble.failure.kind == FailureKind::PeerGarbled => Ok(None),
             read => read,
         }
     }

@@ -10,7 +10,7 @@ use rialto_edge::fetch::Fetch;
 use rialto_engine::{Bus, Config, Engine, Parts, Registry, Request};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     card::{Card, Skill},
     clock::SystemClock,
     failure::Failure,
@@ -29,7 +29,7 @@ use crate::{
 /// Callable skill.
 pub struct SkillTool {
     engine: Engine,
-    target: Target,
+    target: CallTarget,
     caller: Caller,
 }
 
@@ -58,7 +58,7 @@ impl SkillTool {
         let engine = Engine::new(Parts { store, registry, peer, policy, policy_loader: None, clock, config });
         let caller = Caller { scope: agent.scope.clone(), ..Caller::user("library") };
         let agent = Arc::new(Agent { card: Arc::new(card), ..agent });
-        Self { engine, target: Target { agent, skill: Some(Arc::new(skill)) }, caller }
+        Self { engine, target: CallTarget { agent, skill: Some(Arc::new(skill)) }, caller }
     }
 
     /// Sets the caller.
@@ -85,7 +85,7 @@ impl SkillTool {
 
     /// Calls the skill and waits for its end.
     pub async fn call(&self, args: Json) -> Result<Task, Failure> {
-        let request = Request::skill(self.caller.clone(), Door::Library, self.target.clone(), args);
+        let request = Request::skill(self.caller.clone(), EntryProtocol::Library, self.target.clone(), args);
         self.engine.call(request).await?.finish().await
     }
 }

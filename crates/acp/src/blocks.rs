@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::{Content, Part},
 };
@@ -59,7 +59,7 @@ pub(crate) fn of(
     blocks.extend(attached.into_iter().map(|file| file.block));
     if blocks.is_empty() {
         return Err(Failure::new(
-            Kind::Invalid,
+            FailureKind::Invalid,
             "the message is empty: a coding agent needs to be told something",
         ));
     }
@@ -160,7 +160,7 @@ fn text_block(text: &str) -> ContentBlock {
 }
 
 fn cannot(at: usize, why: &str) -> Failure {
-    Failure::new(Kind::Unsupported, format!("part {at} cannot be handed to the agent: {why}"))
+    Failure::new(FailureKind::Unsupported, format!("part {at} cannot be handed to the agent: {why}"))
 }
 
 #[cfg(test)]
@@ -211,12 +211,12 @@ mod tests {
             (Part::new(Content::Unknown(Json::null())), "nobody here knows"),
         ] {
             let failure = of(&[Part::text("x"), part], None, &takes).unwrap_err();
-            assert_eq!(failure.kind, Kind::Unsupported);
+            assert_eq!(failure.kind, FailureKind::Unsupported);
             assert!(
                 failure.message.starts_with("part 2 cannot") && failure.message.contains(why),
                 "{failure}"
             );
         }
-        assert_eq!(of(&[], None, &takes).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(of(&[], None, &takes).unwrap_err().kind, FailureKind::Invalid);
     }
 }

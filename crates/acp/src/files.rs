@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use rialto_model::deployed::Files;
+use rialto_model::backing::FileAccess;
 
 /// The largest file that is handed over or taken.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -10,12 +10,12 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 /// Reads a text, all of it or some lines.
 pub(crate) async fn read(
     folder: &Path,
-    may: Files,
+    may: FileAccess,
     path: &Path,
     from: Option<u32>,
     lines: Option<u32>,
 ) -> Result<String, String> {
-    if may == Files::None {
+    if may == FileAccess::None {
         return Err("files are not handed out here".to_owned());
     }
     let path = below(folder, path)?;
@@ -33,8 +33,8 @@ pub(crate) async fn read(
 }
 
 /// Writes a text.
-pub(crate) async fn write(folder: &Path, may: Files, path: &Path, text: &str) -> Result<(), String> {
-    if may != Files::Write {
+pub(crate) async fn write(folder: &Path, may: FileAccess, path: &Path, text: &str) -> Result<(), String> {
+    if may != FileAccess::Write {
         return Err("files are not written here".to_owned());
     }
     if text.len() as u64 > LARGEST {
@@ -79,20 +79,23 @@ mod tests {
         std::os::unix::fs::symlink(home.path().join("new"), folder.join("dangling")).unwrap();
         let all = |path: PathBuf| {
             let folder = folder.clone();
-            async move { read(&folder, Files::Read, &path, None, None).await }
+            async move { read(&folder, FileAccess::Read, &path, None, None).await }
         };
         assert_eq!(all(folder.join("a.txt")).await.unwrap(), "one\ntwo\nthree\n");
-        let some = read(&folder, Files::Read, &folder.join("a.txt"), Some(2), Some(1)).await;
+        let some = read(&folder, FileAccess::Read, &folder.join("a.txt"), Some(2), Some(1)).await;
         assert_eq!(some.unwrap(), "two");
         for outside in ["../secret", "link", "/etc/passwd"] {
             assert!(all(folder.join(outside)).await.unwrap_err().contains("is not below"), "{outside}");
         }
-        assert!(read(&folder, Files::None, &folder.join("a.txt"), None, None).await.is_err());
-        assert!(write(&folder, Files::Read, &folder.join("b.txt"), "x").await.is_err());
-        write(&folder, Files::Write, &folder.join("b.txt"), "x").await.unwrap();
+        assert!(read(&folder, FileAccess::None, &folder.join("a.txt"), None, None).await.is_err());
+        assert!(write(&folder, FileAccess::Read, &folder.join("b.txt"), "x").await.is_err());
+        write(&folder, FileAccess::Write, &folder.join("b.txt"), "x").await.unwrap();
         assert_eq!(all(folder.join("b.txt")).await.unwrap(), "x");
         for outside in ["../new", "link", "dangling"] {
-            assert!(write(&folder, Files::Write, &folder.join(outside), "x").await.is_err(), "{outside}");
+            assert!(
+                write(&folder, FileAccess::Write, &folder.join(outside), "x").await.is_err(),
+                "{outside}"
+            );
         }
         assert_eq!(std::fs::read_to_string(home.path().join("secret")).unwrap(), "hunter2");
         assert!(!home.path().join("new").exists());

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rialto_edge::process::Launcher;
-use rialto_model::{call::Caller, deployed::LocalAgent};
+use rialto_model::{backing::CodingAgentBacking, call::Caller};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::link::Link;
@@ -23,7 +23,7 @@ const LASTING: Duration = Duration::from_secs(30);
 
 /// The way to one agent.
 pub(crate) struct Line {
-    pub(crate) local: Arc<LocalAgent>,
+    pub(crate) local: Arc<CodingAgentBacking>,
     state: Mutex<State>,
 }
 
@@ -38,7 +38,7 @@ struct State {
 // === impl Line ===
 
 impl Line {
-    pub(crate) fn new(local: Arc<LocalAgent>) -> Self {
+    pub(crate) fn new(local: Arc<CodingAgentBacking>) -> Self {
         Self { local, state: Mutex::default() }
     }
 

@@ -29,8 +29,8 @@ use futures::{SinkExt, TryStreamExt};
 use parking_lot::Mutex;
 use rialto_edge::process::{Child, Launcher};
 use rialto_model::{
-    deployed::{Command, Files, LocalAgent, Via},
-    failure::{Failure, Kind},
+    backing::{BackingTransport, CodingAgentBacking, FileAccess, ProcessCommand},
+    failure::{Failure, FailureKind},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -101,8 +101,8 @@ pub(crate) struct Taken {
 
 impl Link {
     /// Starts a program and greets it.
-    pub(crate) async fn start(launcher: &Launcher, local: &LocalAgent) -> Result<Arc<Self>, String> {
-        let Via::Command(command) = &local.via else {
+    pub(crate) async fn start(launcher: &Launcher, local: &CodingAgentBacking) -> Result<Arc<Self>, String> {
+        let BackingTransport::Command(command) = &local.via else {
             return Err("a coding agent is started by a command".to_owned());
         };
         let folder = folder(command)?;
@@ -244,7 +244,7 @@ async fn drive<O, I>(
     lines: Lines<O, I>,
     mut child: Child,
     ears: Arc<Ears>,
-    (folder, may): (PathBuf, Files),
+    (folder, may): (PathBuf, FileAccess),
     (ready, stop): (Ready, CancellationToken),
 ) -> Result<(), Error>
 where
@@ -306,16 +306,17 @@ where
 }
 
 /// Who we are, and what we do for agents.
-fn greeting(may: Files) -> InitializeRequest {
-    let files =
-        FileSystemCapabilities::new().read_text_file(may != Files::None).write_text_file(may == Files::Write);
+fn greeting(may: FileAccess) -> InitializeRequest {
+    let files = FileSystemCapabilities::new()
+        .read_text_file(may != FileAccess::None)
+        .write_text_file(may == FileAccess::Write);
     InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(ClientCapabilities::new().fs(files))
         .client_info(Implementation::new("rialto", env!("CARGO_PKG_VERSION")))
 }
 
 /// Where a program works: sessions want to know that from the root on.
-fn folder(command: &Command) -> Result<PathBuf, String> {
+fn folder(command: &ProcessCommand) -> Result<PathBuf, String> {
     let named = command.cwd.as_deref().unwrap_or(".");
     let folder = std::path::absolute(named).and_then(|folder| folder.canonicalize());
     folder.map_err(|error| format!("the folder {named}: {error}"))
@@ -324,10 +325,13 @@ fn folder(command: &Command) -> Result<PathBuf, String> {
 /// What an error in a turn means: a pipe that breaks is noticed before the end of its program.
 async fn failure(error: &Error, gone: &CancellationToken) -> Failure {
     if timeout(LAST_BREATH, gone.cancelled()).await.is_ok() {
-        return Failure::new(Kind::PeerUnreachable, "the agent's program ended in the middle of its work");
+        return Failure::new(
+            FailureKind::PeerUnreachable,
+            "the agent's program ended in the middle of its work",
+        );
     }
     let message = format!("the agent failed: {}", error.message);
-    Failure::new(Kind::PeerFailed, message)
+    Failure::new(FailureKind::PeerFailed, message)
 }
 
 fn broken(error: LinesCodecError) -> io::Error {

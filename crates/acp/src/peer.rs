@@ -20,10 +20,10 @@ use rialto_engine::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Call, Cancel, Follow},
-    deployed::{Backing, LocalAgent, Permission},
-    event::{Aside, Event, Remote},
-    failure::{Failure, Kind},
+    backing::{Backing, CodingAgentBacking, ToolPermission},
+    call::{Call, CancelRequest, FollowRequest},
+    event::{Event, EventAside, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::{AgentId, fresh},
     store::TaskFilter,
     task::TaskHead,
@@ -112,17 +112,17 @@ impl Peer for AcpPeer {
         told.flatten_stream().boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         if !follow.get().to_the_end {
             // What is known is in the journal.
             return stream::empty().boxed();
         }
         let message = "the process that ran the agent has ended, and its turn with it; the agent may have done some of it: check before you \
                        send it again, in the same context";
-        stream::iter([Ok(Event::failed(Failure::new(Kind::PeerFailed, message)))]).boxed()
+        stream::iter([Ok(Event::failed(Failure::new(FailureKind::PeerFailed, message)))]).boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let inner = Arc::clone(&self.0);
         let id = cancel.get().remote.task_id.clone().unwrap_or_default();
         async move {
@@ -135,7 +135,7 @@ impl Peer for AcpPeer {
                 }
                 let _ = tokio::time::timeout(STOPPING, handle.over.cancelled()).await;
             }
-            Ok(vec![Event::Canceled { message: None, aside: Aside::default() }])
+            Ok(vec![Event::Canceled { message: None, aside: EventAside::default() }])
         }
         .boxed()
     }
@@ -151,14 +151,17 @@ impl Inner {
             let verdict = Verdict::of(&call.parts);
             let waiting = self.waiting.lock().remove(id);
             let (Some(mut turn), Some(verdict)) = (waiting, verdict) else {
-                return Err(Failure::new(Kind::PeerFailed, lost));
+                return Err(Failure::new(FailureKind::PeerFailed, lost));
             };
             turn.decide(verdict.approved);
             return Ok((turn, vec![working()]));
         }
         let local = local(call)?;
         let unreachable = |why: String| {
-            Failure::new(Kind::PeerUnreachable, format!("the agent {} cannot be had: {why}", local.name))
+            Failure::new(
+                FailureKind::PeerUnreachable,
+                format!("the agent {} cannot be had: {why}", local.name),
+            )
         };
         let line = self.line(&call.target.agent.id, local);
         let link = line.link(&self.launcher, &call.caller).await.map_err(unreachable)?;
@@ -177,8 +180,9 @@ impl Inner {
         handles.retain(|_, handle| !handle.over.is_cancelled());
         handles.insert(turn.id.clone(), handle);
         drop(handles);
-        let remote = Remote { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
-        Ok((turn, vec![Event::Accepted { remote, aside: Aside::default() }, working()]))
+        let remote =
+            RemoteIds { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
+        Ok((turn, vec![Event::Accepted { remote, aside: EventAside::default() }, working()]))
     }
 
     /// The session that a call names, if it is one in which its caller has worked before: nobody else's is.
@@ -197,7 +201,7 @@ impl Inner {
         heads.iter().any(is_own).then_some(named)
     }
 
-    fn line(&self, id: &AgentId, local: &Arc<LocalAgent>) -> Arc<Line> {
+    fn line(&self, id: &AgentId, local: &Arc<CodingAgentBacking>) -> Arc<Line> {
         let mut lines = self.lines.lock();
         let line = lines.entry(id.clone()).or_insert_with(|| Arc::new(Line::new(Arc::clone(local))));
         if line.local != *local {
@@ -238,11 +242,11 @@ impl Inner {
         tool: String,
         args: rialto_model::json::Json,
     ) -> Option<Event> {
-        let permission = local(call).map_or(Permission::Deny, |local| local.permission);
+        let permission = local(call).map_or(ToolPermission::Deny, |local| local.permission);
         match permission {
-            Permission::Allow => turn.decide(true),
-            Permission::Deny => turn.decide(false),
-            Permission::Ask => {
+            ToolPermission::Allow => turn.decide(true),
+            ToolPermission::Deny => turn.decide(false),
+            ToolPermission::Ask => {
                 let engine = self.engine.get().and_then(FaintEngine::get);
                 let asked = match &engine {
                     Some(engine) => engine.hold_for_approval(Wish::of(call, tool, args)).await.ok(),
@@ -259,13 +263,13 @@ impl Inner {
     }
 }
 
-fn local(call: &Call) -> Result<&Arc<LocalAgent>, Failure> {
+fn local(call: &Call) -> Result<&Arc<CodingAgentBacking>, Failure> {
     match &call.target.agent.backing {
         Backing::Acp(local) => Ok(local),
-        _ => Err(Failure::new(Kind::Internal, "this is no coding agent on this machine")),
+        _ => Err(Failure::new(FailureKind::Internal, "this is no coding agent on this machine")),
     }
 }
 
 fn working() -> Event {
-    Event::Progress { working: true, message: None, aside: Aside::default() }
+    Event::Progress { working: true, message: None, aside: EventAside::default() }
 }

@@ -11,7 +11,7 @@ use agent_client_protocol::v1::{
 };
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl Turn {
                 Some(Heard::Ended(ended)) => return News::End(self.end(ended)),
                 None => {
                     return News::End(
-                        self.end(Err(Failure::new(Kind::PeerFailed, "the agent's session is gone"))),
+                        self.end(Err(Failure::new(FailureKind::PeerFailed, "the agent's session is gone"))),
                     );
                 }
             }
@@ -92,7 +92,7 @@ impl Turn {
         if self.taken.is_full.load(Ordering::Relaxed) {
             let message =
                 "the agent said more than could be kept while its task waited, so its answer is not whole";
-            return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];
+            return vec![Event::failed(Failure::new(FailureKind::PeerGarbled, message))];
         }
         output.end(ended)
     }

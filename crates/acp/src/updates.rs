@@ -7,8 +7,8 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, EmbeddedResourceResource, Plan, SessionUpdate, StopReason, ToolCall, ToolCallUpdate,
 };
 use rialto_model::{
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{Artifact, Content, Message, Part, Role},
@@ -64,13 +64,18 @@ impl Output {
         let is_long = self.bytes > LONGEST;
         if !self.parts.is_empty() {
             let artifact = artifact(std::mem::take(&mut self.parts));
-            events.push(Event::Artifact { artifact, append: false, last: true, aside: Aside::default() });
+            events.push(Event::Artifact {
+                artifact,
+                append: false,
+                last: true,
+                aside: EventAside::default(),
+            });
         }
-        let failed = |message: &str| Event::failed(Failure::new(Kind::PeerFailed, message));
+        let failed = |message: &str| Event::failed(Failure::new(FailureKind::PeerFailed, message));
         events.push(match ended {
             _ if is_long => failed("the agent said more than 16 MiB; what came after that is lost"),
-            Ok(StopReason::EndTurn) => Event::Finished { message: None, aside: Aside::default() },
-            Ok(StopReason::Cancelled) => Event::Canceled { message: None, aside: Aside::default() },
+            Ok(StopReason::EndTurn) => Event::Finished { message: None, aside: EventAside::default() },
+            Ok(StopReason::Cancelled) => Event::Canceled { message: None, aside: EventAside::default() },
             Ok(StopReason::Refusal) => failed("the agent refused to go on"),
             Ok(StopReason::MaxTokens) => failed("the agent stopped: it has used all tokens that it may"),
             Ok(StopReason::MaxTurnRequests) => {
@@ -93,7 +98,7 @@ impl Output {
             _ => self.parts.push(part.clone()),
         }
         let artifact = artifact(vec![part]);
-        Some(Event::Artifact { artifact, append: !is_first, last: false, aside: Aside::default() })
+        Some(Event::Artifact { artifact, append: !is_first, last: false, aside: EventAside::default() })
     }
 
     fn with_thought(&mut self, event: Event) -> Vec<Event> {
@@ -156,7 +161,11 @@ fn word(value: &Value) -> String {
 fn progress(words: String, facts: &Value) -> Event {
     let message = Message::new(fresh(), Role::Agent, vec![Part::text(words)]);
     let metadata = Some(Json::of(&json!({ "rialto/acp": facts })));
-    Event::Progress { working: true, message: Some(message), aside: Aside { metadata, ..Aside::default() } }
+    Event::Progress {
+        working: true,
+        message: Some(message),
+        aside: EventAside { metadata, ..EventAside::default() },
+    }
 }
 
 fn part_of(block: ContentBlock) -> Part {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rialto_model::{
-    agent::{Health, Probe, Signature, Trust},
+    agent::{AgentTrust, Health, Probe, SignatureStatus},
     card::Interface,
     clock::Timestamp,
     credential::Credential,
@@ -37,11 +37,11 @@ pub struct AgentRow {
     /// Base URL.
     pub url: String,
     /// Trust level.
-    pub trust: Trust,
+    pub trust: AgentTrust,
     /// Result of the last probes.
     pub health: Health,
     /// Result of the check of its card's signature.
-    pub signature: Signature,
+    pub signature: SignatureStatus,
     /// Skills on its card.
     pub skills: Vec<SkillRow>,
     /// Addresses and dialects that it answers at.

@@ -1,9 +1,9 @@
 //! Audit trail and costs.
 
 use rialto_model::{
+    audit_event::AuditEvent,
     cost::CostSum,
-    store::{Audited, Verdict},
-    verb::VerbEvent,
+    store::{ChainVerification, StoredAuditEvent},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct AuditRecord {
     /// Hash over this record and the hash of the one before.
     pub seal: String,
     /// Event that is recorded.
-    pub event: VerbEvent,
+    pub event: AuditEvent,
 }
 
 /// Records that a stream has left out.
@@ -68,25 +68,25 @@ pub struct CostReport {
 
 // === impl AuditRecord ===
 
-impl From<&Audited> for AuditRecord {
-    fn from(audited: &Audited) -> Self {
+impl From<&StoredAuditEvent> for AuditRecord {
+    fn from(audited: &StoredAuditEvent) -> Self {
         Self { record: audited.record, seal: audited.seal.clone(), event: audited.event.clone() }
     }
 }
 
 // === impl AuditVerification ===
 
-impl From<Verdict> for AuditVerification {
-    fn from(verdict: Verdict) -> Self {
+impl From<ChainVerification> for AuditVerification {
+    fn from(verdict: ChainVerification) -> Self {
         match verdict {
-            Verdict::Sound { records, last, seal } => Self {
+            ChainVerification::Sound { records, last, seal } => Self {
                 sound: true,
                 records: Some(records),
                 last: Some(last),
                 seal: Some(seal),
                 ..Self::default()
             },
-            Verdict::Broken { record, why } => {
+            ChainVerification::Broken { record, why } => {
                 Self { record: Some(record), why: Some(why), ..Self::default() }
             }
         }

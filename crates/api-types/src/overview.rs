@@ -6,7 +6,7 @@ use rialto_model::{
     agent::Health,
     call::{CallerId, CallerKind},
     ids::{OrgId, ProjectId},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct CallerIdentity {
     /// Project of the caller.
     pub project: ProjectId,
     /// Scopes of its token.
-    pub scopes: Vec<Right>,
+    pub scopes: Vec<TokenScope>,
     /// Administrative actions in their usual order, each with whether the policies allow it.
     #[schemars(with = "BTreeMap<String, bool>")]
     pub may: Map<String, Value>,

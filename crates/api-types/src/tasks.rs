@@ -1,9 +1,9 @@
 //! Tasks: calls, their state, their events and their inspection.
 
 use rialto_model::{
-    call::Door,
+    call::EntryProtocol,
     clock::Timestamp,
-    event::Recorded,
+    event::RecordedEvent,
     failure::Failure,
     ids::{AgentId, SkillId, TaskId},
     json::Json,
@@ -58,7 +58,7 @@ pub struct TaskDetail {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TaskEvents {
     /// The events, in order.
-    pub events: Vec<Recorded>,
+    pub events: Vec<RecordedEvent>,
 }
 
 /// Call to make.
@@ -179,7 +179,7 @@ pub struct CallerRequest {
     /// Project of the caller.
     pub project: Option<String>,
     /// Protocol that the request came in by.
-    pub door: Option<Door>,
+    pub door: Option<EntryProtocol>,
     /// Canonical name of the skill or agent.
     pub called: Option<String>,
     /// Arguments, with secrets redacted.

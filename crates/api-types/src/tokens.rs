@@ -4,7 +4,7 @@ use rialto_model::{
     call::{CallerId, CallerKind},
     clock::Timestamp,
     ids::{OrgId, ProjectId},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct TokenRow {
     /// Kind of the caller.
     pub kind: CallerKind,
     /// Scopes it grants.
-    pub scopes: Vec<Right>,
+    pub scopes: Vec<TokenScope>,
     /// Role it gives in its org, if it gives one.
     #[serde(default)]
     pub role: Option<TokenRole>,
@@ -69,7 +69,7 @@ pub struct NewToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<CallerKind>,
     /// Scopes it grants; `call` and `discover` by default.
-    pub scopes: Vec<Right>,
+    pub scopes: Vec<TokenScope>,
     /// Role it gives; an owner has all scopes unless some are named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<TokenRole>,

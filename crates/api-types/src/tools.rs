@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rialto_model::{
-    agent::{Health, Trust},
+    agent::{AgentTrust, Health},
     ids::{AgentId, OrgId, ProjectId},
     json::Json,
 };
@@ -41,7 +41,7 @@ pub struct DeploymentRow {
     /// Whether it is managed by the configuration file.
     pub configured: bool,
     /// Trust level.
-    pub trust: Trust,
+    pub trust: AgentTrust,
     /// Whether a change is held until it is approved. Older servers do not send it.
     #[serde(default)]
     pub change_held: bool,

@@ -1,6 +1,6 @@
 //! Webhooks for call events.
 
-use rialto_model::{clock::Timestamp, ids::OrgId, verb::Phase};
+use rialto_model::{audit_event::AuditPhase, clock::Timestamp, ids::OrgId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct WebhookRow {
     /// Org whose calls are sent.
     pub org: OrgId,
     /// Events that are sent.
-    pub events: Vec<Phase>,
+    pub events: Vec<AuditPhase>,
     /// Time of its creation.
     pub created_at: Timestamp,
     /// State of delivery.

@@ -16,7 +16,7 @@ use std::{
 
 use rialto_model::{
     agent::Health,
-    routing::{Posterior, Work},
+    routing::{SuccessRate, WorkDescription},
 };
 use rialto_route::{
     choice::{self, Entrant, Rules},
@@ -168,13 +168,13 @@ fn times(each: Duration) -> Times {
     let agents = fleet::agents(10_000, 10);
     let rebuild = best(each, || SkillIndex::of(1, black_box(agents.clone())).len());
     let index = SkillIndex::of(1, agents);
-    let whole = Work {
+    let whole = WorkDescription {
         work_type: "tag7".to_owned(),
         description: "review the pull request of the new feature and tell what is wrong".to_owned(),
         required_skills: vec!["tag3".to_owned()],
-        ..Work::default()
+        ..WorkDescription::default()
     };
-    let words = Work { description: whole.description.clone(), ..Work::default() };
+    let words = WorkDescription { description: whole.description.clone(), ..WorkDescription::default() };
     let match_whole = best(each, || index.fits(black_box(&whole), 100).best.len());
     let match_words = best(each, || index.fits(black_box(&words), 100).best.len());
     Times {
@@ -191,11 +191,11 @@ fn entrant(n: u32) -> Entrant {
         health: if n.is_multiple_of(7) { Health::Unknown } else { Health::Healthy },
         active: u64::from(n % 9),
         cents: None,
-        posterior: Posterior {
+        posterior: SuccessRate {
             wins: f64::from(n % 90),
             losses: f64::from(n % 13),
             observed: 100,
-            ..Posterior::default()
+            ..SuccessRate::default()
         },
         barred: None,
     }

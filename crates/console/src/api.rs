@@ -35,7 +35,7 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{problem, session::API};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde::Serialize;
@@ -148,7 +148,7 @@ async fn administer(
         Err(failure) => (Err(failure), true),
     };
     if let Some(caller) = caller.filter(|_| is_unreadable && answered.is_err()) {
-        let bad_input = Failure::new(Kind::Invalid, "bad input: the request could not be read");
+        let bad_input = Failure::new(FailureKind::Invalid, "bad input: the request could not be read");
         // What is answered says what is wrong, also where the trail takes no record.
         let _ = console.record::<()>(&caller, &Operation::new(verb, object), Err(bad_input)).await;
     }

@@ -18,7 +18,7 @@ use rialto_model::{
     failure::Failure,
     ids::{AgentId, OrgId, Scope},
     maps::FastMap,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::{Action, Policy};
 use tokio::sync::{Mutex, watch};
@@ -152,7 +152,7 @@ impl Standing {
     /// What looks different to a caller than it did before.
     fn since(&self, before: &Self, console: &Console, caller: &Caller) -> Vec<&'static str> {
         let may = |action| console.may(caller, action).is_ok();
-        let may_look = Console::need(caller, Right::Discover).is_ok();
+        let may_look = Console::need(caller, TokenScope::Discover).is_ok();
         let moved = self.moved(before, &caller.scope);
         let seen = |row: &&&Arc<Agent>| may_see(console, caller, row);
         let is_agent = |row: &&&Arc<Agent>| row.backing.is_agent();

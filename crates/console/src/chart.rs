@@ -5,7 +5,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 use rialto_model::{
     agent::{Health, Probe},
-    routing::Beta,
+    routing::BetaDistribution,
 };
 
 const WIDTH: f64 = 640.0;
@@ -93,7 +93,7 @@ pub(crate) fn timeline(probes: &[Probe]) -> Markup {
 }
 
 /// How good an agent may be at some work: the curve is high where it is likely.
-pub(crate) fn curve(beta: &Beta) -> Markup {
+pub(crate) fn curve(beta: &BetaDistribution) -> Markup {
     const HEIGHT: f64 = 80.0;
     const ACROSS: f64 = 260.0;
     let density = |x: f64| (beta.alpha - 1.0) * x.ln() + (beta.beta - 1.0) * (1.0 - x).ln();
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_curve_stays_in_its_frame_however_sure_it_is() {
         for (alpha, beta) in [(1.0, 1.0), (40_000.0, 1.0), (1.0, 900.5), (2.0, 3.0)] {
-            let svg = curve(&Beta { alpha, beta, observed: 1 }).into_string();
+            let svg = curve(&BetaDistribution { alpha, beta, observed: 1 }).into_string();
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
     }

@@ -9,12 +9,12 @@ use rialto_flow::run::Runner;
 use rialto_hooks::live::Live;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind, Door},
-    failure::{Failure, Kind},
+    call::{Caller, CallerKind, EntryProtocol},
+    failure::{Failure, FailureKind},
     ids::{AgentId, Scope},
     json::Json,
-    rights::{Right, Rights},
     store::{Store, StoreError},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_policy::Action;
 use serde_json::json;
@@ -147,8 +147,8 @@ impl Console {
     }
 
     /// By which door those come who ask here.
-    pub(crate) fn door(&self) -> Door {
-        if self.at_machine() { Door::Cli } else { Door::Http }
+    pub(crate) fn door(&self) -> EntryProtocol {
+        if self.at_machine() { EntryProtocol::Cli } else { EntryProtocol::Http }
     }
 
     /// Whether the caller may administer this, with everything that changed elsewhere taken into account.
@@ -162,19 +162,23 @@ impl Console {
         if self.at_machine() {
             return Ok(());
         }
-        if !caller.rights.have(Right::Admin) {
-            return Err(Right::Admin.lacking());
+        if !caller.rights.have(TokenScope::Admin) {
+            return Err(TokenScope::Admin.lacking());
         }
         self.engine().may_administer(caller, action)
     }
 
     /// Whether the caller may do this at all, or administer.
-    pub(crate) fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
-        if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
+    pub(crate) fn need(caller: &Caller, right: TokenScope) -> Result<(), Failure> {
+        if caller.rights.meet(TokenScopes::of([right, TokenScope::Admin])) {
+            Ok(())
+        } else {
+            Err(right.lacking())
+        }
     }
 
     /// Whether the caller may do this itself: administering others' doings is not enough.
-    pub(crate) fn own(caller: &Caller, right: Right) -> Result<(), Failure> {
+    pub(crate) fn own(caller: &Caller, right: TokenScope) -> Result<(), Failure> {
         if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
     }
 
@@ -211,5 +215,5 @@ impl Console {
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
     let message = "the store did not answer; see the server's log, and try again";
-    Failure::new(Kind::StoreUnavailable, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
+    Failure::new(FailureKind::StoreUnavailable, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
 }

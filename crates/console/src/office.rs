@@ -171,7 +171,7 @@ pub trait Office: Send + Sync {
     fn command(&self) -> String;
 
     /// Makes the key that a webhook's events are signed with, and keeps it. Answers where, and the key.
-    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure>;
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure>;
 
     /// Forgets such a key, if it was made here.
     fn forget_webhook_key(&self, id: &str) -> Result<(), Failure>;

@@ -14,7 +14,7 @@ use rialto_engine::AdminRecord;
 use rialto_model::{
     agent::Agent,
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::OrgId,
 };
 use rialto_policy::Action;
@@ -135,7 +135,7 @@ impl Console {
                     "{} was done, but the audit trail did not take the record of it; see the server's log",
                     operation.verb
                 );
-                Err(Failure::new(Kind::Internal, message))
+                Err(Failure::new(FailureKind::Internal, message))
             }
         }
     }
@@ -147,7 +147,7 @@ pub(crate) async fn detached<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let ended = tokio::spawn(work).await;
     ended.unwrap_or_else(|_| {
-        Err(Failure::new(Kind::Internal, "the operation broke off; see the server's log"))
+        Err(Failure::new(FailureKind::Internal, "the operation broke off; see the server's log"))
     })
 }
 

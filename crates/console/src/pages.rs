@@ -160,7 +160,7 @@ fn route(method: MethodFilter, path: &'static str, handler: Handler) -> MethodRo
 
 /// Leads to the page that is meant where there is a slash too many; else says that there is none.
 async fn missing(State(console): State<Console>, request: Request) -> Response {
-    use rialto_model::failure::Kind;
+    use rialto_model::failure::FailureKind;
     match Visit::read(console, Vec::new(), request).await {
         Ok(visit) if visit.uri.path().ends_with('/') => {
             let path = visit.uri.path().trim_end_matches('/');
@@ -169,7 +169,7 @@ async fn missing(State(console): State<Console>, request: Request) -> Response {
         }
         Ok(visit) => {
             let message = "there is no such page; the menu leads to those there are";
-            layout::trouble(&visit.frame(), &Failure::new(Kind::NotFound, message))
+            layout::trouble(&visit.frame(), &Failure::new(FailureKind::NotFound, message))
         }
         Err(response) => response.into_response(),
     }

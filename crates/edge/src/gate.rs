@@ -28,7 +28,7 @@ use futures::future::{BoxFuture, Either};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use rialto_model::{
     call::{Caller, HOPS_HEADER},
-    rights::Rights,
+    token_scopes::TokenScopes,
 };
 use tower::{Layer, Service};
 
@@ -65,7 +65,7 @@ pub struct Entrance {
     /// The path, without a slash at its end.
     pub path: &'static str,
     /// What it needs.
-    pub needs: Rights,
+    pub needs: TokenScopes,
 }
 
 #[derive(Clone)]
@@ -366,9 +366,9 @@ impl Checks {
     }
 
     /// What a path without org and project needs.
-    fn needs(&self, path: &str) -> Rights {
+    fn needs(&self, path: &str) -> TokenScopes {
         let fits = |entrance: &&Entrance| is_below(path, entrance.path);
-        self.entrances.iter().find(fits).map_or(Rights::ALL, |entrance| entrance.needs)
+        self.entrances.iter().find(fits).map_or(TokenScopes::ALL, |entrance| entrance.needs)
     }
 
     /// The address that a request is counted under.
@@ -403,7 +403,7 @@ impl Checks {
         // The description is that of the entrance, whatever is asked for below it.
         let below = entrance.map_or(uri.path().len(), |entrance| plain.len() - entrance.path.len());
         let resource = uri.path().get(..uri.path().len() - below).unwrap_or_default();
-        let needs = entrance.map_or(Rights::NONE, |entrance| entrance.needs);
+        let needs = entrance.map_or(TokenScopes::NONE, |entrance| entrance.needs);
         denial.answer(&Challenge { description: site::description_url(&base, resource), needs })
     }
 

@@ -13,9 +13,9 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
+    backing::{ProcessCommand, SettingPiece},
     call::{Caller, HOPS_VARIABLE},
     credential::Secret,
-    deployed::{Command, Piece},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
@@ -103,7 +103,7 @@ impl Launcher {
     }
 
     /// Starts a program with pipes for stdin and stdout. `name` is what the log calls it.
-    pub async fn start(&self, command: &Command, name: &str) -> Result<Child, String> {
+    pub async fn start(&self, command: &ProcessCommand, name: &str) -> Result<Child, String> {
         let Some((program, args)) = command.argv.split_first() else {
             return Err("no command is given".to_owned());
         };
@@ -114,7 +114,7 @@ impl Launcher {
             let value = fill(setting, &self.resolve).await;
             let value = value.map_err(|missing| format!("the variable {name} cannot be set: {missing}"))?;
             wanted.env(name, value.expose());
-            if setting.pieces().iter().any(|piece| matches!(piece, Piece::From(_))) {
+            if setting.pieces().iter().any(|piece| matches!(piece, SettingPiece::From(_))) {
                 secrets.push(value);
             }
         }
@@ -256,7 +256,7 @@ fn masked(mut line: String, secrets: &[Secret]) -> String {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use rialto_model::{credential::Source, deployed::Setting};
+    use rialto_model::{backing::TransportSetting, credential::SecretSource};
     use tokio::time::sleep;
 
     use super::*;
@@ -266,10 +266,10 @@ mod tests {
         Launcher::new(env, Arc::new(|_| async { Ok(Secret::from("hunter2")) }.boxed()))
     }
 
-    fn shell(script: &str) -> Command {
+    fn shell(script: &str) -> ProcessCommand {
         let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let env = [("TOKEN".to_owned(), Setting::From(Source::Env("T".into())))].into();
-        Command { argv, env, ..Command::default() }
+        let env = [("TOKEN".to_owned(), TransportSetting::From(SecretSource::Env("T".into())))].into();
+        ProcessCommand { argv, env, ..ProcessCommand::default() }
     }
 
     async fn output(mut child: Child) -> String {
@@ -327,7 +327,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_named() {
-        let command = Command { argv: vec!["/no/such/program".into()], ..Command::default() };
+        let command = ProcessCommand { argv: vec!["/no/such/program".into()], ..ProcessCommand::default() };
         let error = launcher().start(&command, "test").await.err().unwrap();
         assert!(error.starts_with("/no/such/program could not be started"), "{error}");
     }

@@ -5,20 +5,20 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_model::{
-    credential::{Secret, Source},
-    deployed::{Piece, Setting},
+    backing::{SettingPiece, TransportSetting},
+    credential::{Secret, SecretSource},
 };
 
 /// Reads the secret of a source. The error says what is missing and how to mend it.
-pub type Resolver = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
+pub type Resolver = Arc<dyn Fn(&SecretSource) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
 
 /// The text of a setting.
-pub async fn fill(setting: &Setting, resolve: &Resolver) -> Result<Secret, String> {
+pub async fn fill(setting: &TransportSetting, resolve: &Resolver) -> Result<Secret, String> {
     let mut text = String::new();
     for piece in setting.pieces() {
         match piece {
-            Piece::Text(piece) => text.push_str(&piece),
-            Piece::From(source) => {
+            SettingPiece::Text(piece) => text.push_str(&piece),
+            SettingPiece::From(source) => {
                 let found = resolve(&source).await.map_err(|_| format!("{source} is not there or empty"))?;
                 text.push_str(found.expose());
             }
@@ -28,7 +28,10 @@ pub async fn fill(setting: &Setting, resolve: &Resolver) -> Result<Secret, Strin
 }
 
 /// The headers of these settings. Their values are marked as secrets.
-pub async fn headers(settings: &BTreeMap<String, Setting>, resolve: &Resolver) -> Result<HeaderMap, String> {
+pub async fn headers(
+    settings: &BTreeMap<String, TransportSetting>,
+    resolve: &Resolver,
+) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(settings.len());
     for (name, setting) in settings {
         let wrong = |what: &str| format!("the header {name} cannot be sent: {what}");
@@ -51,15 +54,15 @@ mod tests {
     fn resolver() -> Resolver {
         Arc::new(|source| {
             let found = match source {
-                Source::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
+                SecretSource::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
                 _ => Err("the agent's token is missing".to_owned()),
             };
             async move { found }.boxed()
         })
     }
 
-    fn settings(name: &str, text: &str) -> BTreeMap<String, Setting> {
-        [(name.to_owned(), Setting::Text(text.to_owned()))].into()
+    fn settings(name: &str, text: &str) -> BTreeMap<String, TransportSetting> {
+        [(name.to_owned(), TransportSetting::Text(text.to_owned()))].into()
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, Uri, header};
-use rialto_model::{ids::Scope, rights::Right};
+use rialto_model::{ids::Scope, token_scopes::TokenScope};
 use serde_json::{Value, json};
 
 use crate::guard::{host_of, name_of};
@@ -87,7 +87,7 @@ pub(crate) fn description<'a>(base: &str, path: &str, issuers: impl Iterator<Ite
     let mut told = json!({
         "resource": format!("{base}{}", path.trim_end_matches('/')),
         "resource_name": "Rialto",
-        "scopes_supported": Right::EACH,
+        "scopes_supported": TokenScope::EACH,
         "bearer_methods_supported": ["header"],
     });
     // An empty list is to be left out, by the RFC.

@@ -1,21 +1,23 @@
 //! Which HTTP status stands for which kind of trouble, at every door that speaks plain HTTP.
 
 use http::StatusCode;
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 /// The status that stands for a kind of trouble.
-pub const fn of(kind: Kind) -> StatusCode {
+pub const fn of(kind: FailureKind) -> StatusCode {
     match kind {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Denied | Kind::Blocked => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
-        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        Kind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        FailureKind::Invalid => StatusCode::BAD_REQUEST,
+        FailureKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        FailureKind::Denied | FailureKind::Blocked => StatusCode::FORBIDDEN,
+        FailureKind::NotFound => StatusCode::NOT_FOUND,
+        FailureKind::Conflict => StatusCode::CONFLICT,
+        FailureKind::Busy => StatusCode::TOO_MANY_REQUESTS,
+        FailureKind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
+        FailureKind::PeerUnreachable | FailureKind::PeerGarbled | FailureKind::PeerFailed => {
+            StatusCode::BAD_GATEWAY
+        }
+        FailureKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        FailureKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        FailureKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -12,7 +12,7 @@ use axum::{body::Body, response::Response};
 use parking_lot::Mutex;
 use rialto_model::{
     call::{Caller, CallerId},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::OrgId,
     json::Json,
     maps::FastMap,
@@ -70,7 +70,7 @@ impl StreamLimits {
                 caller.id
             );
             let data = Json::of(&json!({ "retryAfter": RETRY_AFTER }));
-            return Err(Failure::new(Kind::Busy, message).with_data(data));
+            return Err(Failure::new(FailureKind::Busy, message).with_data(data));
         }
         *count += 1;
         Ok(StreamSlot { streams: Arc::clone(&self.0), owner })
@@ -107,7 +107,7 @@ mod tests {
         let (limits, ann) = (StreamLimits::new(2), Caller::user("ann"));
         let mut own: Vec<_> = (0..2).map(|_| limits.take(&ann).unwrap()).collect();
         let refused = limits.take(&ann).unwrap_err();
-        assert_eq!((refused.kind, refused.data.unwrap().get()), (Kind::Busy, r#"{"retryAfter":5}"#));
+        assert_eq!((refused.kind, refused.data.unwrap().get()), (FailureKind::Busy, r#"{"retryAfter":5}"#));
         assert!(refused.message.contains("ann") && refused.message.contains("concurrent_streams"));
         let bob = limits.take(&Caller::user("bob")).unwrap();
         own.pop();

@@ -1,12 +1,12 @@
 //! Tells with an answer what guardrails warn of.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use rialto_model::guardrail::{HEADER, Notice};
+use rialto_model::guardrail::{GUARDRAIL_HEADER, GuardrailNotice};
 
-const NAME: HeaderName = HeaderName::from_static(HEADER);
+const NAME: HeaderName = HeaderName::from_static(GUARDRAIL_HEADER);
 
 /// Adds the header that tells of it, if there is something to tell.
-pub fn put(headers: &mut HeaderMap, notice: Option<&Notice>) {
+pub fn put(headers: &mut HeaderMap, notice: Option<&GuardrailNotice>) {
     if let Some(value) = notice.and_then(|notice| HeaderValue::from_str(&notice.header()).ok()) {
         headers.insert(NAME, value);
     }
@@ -21,7 +21,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         put(&mut headers, None);
         assert!(headers.is_empty());
-        let mut notice = Notice::default();
+        let mut notice = GuardrailNotice::default();
         notice.add("pii", "email");
         put(&mut headers, Some(&notice));
         assert_eq!(headers["x-rialto-guardrail"], "warn; checks=pii; kinds=email");

@@ -6,8 +6,8 @@
 
 use rialto_model::{
     approval::ApprovalFilter,
-    call::{Caller, Door, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     message::Part,
     task::{Task, TaskHead},
 };
@@ -45,15 +45,17 @@ impl Engine {
         };
         if !self.inner().store.approvals(&waits).await.map_err(store_failure)?.is_empty() {
             let message = format!("task {id} waits for approval: whoever may approve_call decides about it");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let worker = self.worker(&owner, id).await?;
         let policies = self.may(by, Action::Invoke, &worker)?;
         // A workflow is told something as a whole, whatever skill began it.
         let skill = worker.skill.filter(|_| !worker.agent.backing.begins_once());
-        let target = Target { agent: worker.agent, skill };
-        let request =
-            Request { task: Some(id.to_owned()), ..Request::message(owner, Door::Http, target, parts) };
+        let target = CallTarget { agent: worker.agent, skill };
+        let request = Request {
+            task: Some(id.to_owned()),
+            ..Request::message(owner, EntryProtocol::Http, target, parts)
+        };
         let running = self.call(request).await?;
         self.put_step_on_record(by, &head, "answer_task", &policies).await;
         Ok(running)
@@ -64,17 +66,18 @@ impl Engine {
         self.sync().await?;
         self.may_administer(by, Action::AdminAgents)?;
         let head = self.inner().store.task(&by.scope, id).await.map_err(store_failure)?;
-        let head = head.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\"")))?;
+        let head =
+            head.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\"")))?;
         let owner = self.caller_of(&head);
         Ok((head, owner))
     }
 
     /// The policies that let somebody do this themselves.
-    fn may(&self, by: &Caller, action: Action, target: &Target) -> Result<Vec<String>, Failure> {
+    fn may(&self, by: &Caller, action: Action, target: &CallTarget) -> Result<Vec<String>, Failure> {
         let row = self.inner().caller_agent(by);
         let question = Question::about(by, action, target).by(row.as_deref());
         let policy = self.policy();
-        policy.allow(&question).map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        policy.allow(&question).map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         Ok(policy.decide(&question).policies.to_vec())
     }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
+    audit_event::{AuditEvent, AuditPhase, InvocationError, InvocationOutcome, SkillInvocation},
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, TaskId, TokenId},
     json::Json,
-    verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 use serde_json::{Map, Value, json};
 
@@ -77,7 +77,7 @@ impl AdminRecord {
         }
     }
 
-    fn into_event(self, emitted_at: rialto_model::clock::Timestamp) -> VerbEvent {
+    fn into_event(self, emitted_at: rialto_model::clock::Timestamp) -> AuditEvent {
         let mut args = self.facts;
         args.insert("object".to_owned(), json!(shortened(&self.object)));
         args.insert("before".to_owned(), bounded(self.before));
@@ -86,7 +86,7 @@ impl AdminRecord {
             args.insert("tokenId".to_owned(), json!(token));
         }
         let agent = self.agent.as_deref();
-        let verb = Verb {
+        let verb = SkillInvocation {
             verb: self.verb.to_owned(),
             legacy_alias: self.verb.to_owned(),
             org_id: self.org.shared(),
@@ -100,15 +100,19 @@ impl AdminRecord {
             door: None,
             trace: None,
         };
-        let mut event = VerbEvent::new(Phase::Admin, Arc::new(verb), emitted_at);
+        let mut event = AuditEvent::new(AuditPhase::Admin, Arc::new(verb), emitted_at);
         event.context.policies = self.policies.into();
-        event.outcome = Some(if self.failure.is_some() { Outcome::Failed } else { Outcome::Completed });
+        event.outcome = Some(if self.failure.is_some() {
+            InvocationOutcome::Failed
+        } else {
+            InvocationOutcome::Completed
+        });
         if let Some(failure) = self.failure {
             let message = redact_text(&shortened(&failure.message));
-            if failure.kind == Kind::Denied {
+            if failure.kind == FailureKind::Denied {
                 event.context.deny(message.clone());
             }
-            event.error = Some(VerbError { code: failure.kind.rpc_code(), message });
+            event.error = Some(InvocationError { code: failure.kind.rpc_code(), message });
         }
         event
     }
@@ -140,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn event(record: AdminRecord) -> VerbEvent {
+    fn event(record: AdminRecord) -> AuditEvent {
         record.into_event(Timestamp::UNIX_EPOCH)
     }
 
@@ -153,8 +157,8 @@ mod tests {
             ..AdminRecord::new("agent.set_trust", &Caller::user("ann"), "weather")
         };
         let event = event(record);
-        assert_eq!((event.phase, &*event.verb.caller), (Phase::Admin, "ann"));
-        assert_eq!((event.outcome, event.error.is_some()), (Some(Outcome::Completed), false));
+        assert_eq!((event.phase, &*event.verb.caller), (AuditPhase::Admin, "ann"));
+        assert_eq!((event.outcome, event.error.is_some()), (Some(InvocationOutcome::Completed), false));
         let expected = json!({
             "object": "weather",
             "before": { "trust": "external" },
@@ -170,9 +174,12 @@ mod tests {
             let failure = Some(Failure::new(kind, "no"));
             event(AdminRecord { failure, ..AdminRecord::new("token.create", &Caller::user("ann"), "bob") })
         };
-        let (denied, failed) = (of(Kind::Denied), of(Kind::Invalid));
+        let (denied, failed) = (of(FailureKind::Denied), of(FailureKind::Invalid));
         assert!(denied.context.denied && !failed.context.denied);
-        assert_eq!((denied.outcome, failed.outcome), (Some(Outcome::Failed), Some(Outcome::Failed)));
+        assert_eq!(
+            (denied.outcome, failed.outcome),
+            (Some(InvocationOutcome::Failed), Some(InvocationOutcome::Failed))
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::{Stream, StreamExt, stream::BoxStream};
-use rialto_model::event::{Aside, Event};
+use rialto_model::event::{Event, EventAside};
 use tokio::time::{Sleep, sleep};
 
 /// How long nothing is said of a task before it is told to be worked on.
@@ -56,7 +56,7 @@ impl Stream for WithWorkingNotice {
             return Poll::Pending;
         }
         this.moment = NoticeState::Over;
-        Poll::Ready(Some(Event::Progress { working: true, message: None, aside: Aside::default() }))
+        Poll::Ready(Some(Event::Progress { working: true, message: None, aside: EventAside::default() }))
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn finished() -> Event {
-        Event::Finished { message: None, aside: Aside::default() }
+        Event::Finished { message: None, aside: EventAside::default() }
     }
 
     async fn told_after(wait: Duration) -> Vec<&'static str> {

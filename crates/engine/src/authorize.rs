@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, CallerKind, Target},
-    failure::{Failure, Kind},
-    ids::{AgentId, Runner},
-    verb::VerbEvent,
+    audit_event::AuditEvent,
+    call::{Call, CallTarget, Caller, CallerKind},
+    failure::{Failure, FailureKind},
+    ids::{AgentId, ProcessId},
 };
 use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Question};
 
@@ -21,14 +21,14 @@ use crate::{
 pub(crate) struct AuthorizedCall {
     pub(crate) call: Leave<Call>,
     pub(crate) announcement: AuditSpan,
-    pub(crate) pre: VerbEvent,
+    pub(crate) pre: AuditEvent,
 }
 
 // === impl Engine ===
 
 impl Engine {
     /// Whether a caller may see a skill in a list.
-    pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
+    pub fn may_discover(&self, caller: &Caller, target: &CallTarget) -> bool {
         let row = self.inner().caller_agent(caller);
         self.inner()
             .policies
@@ -43,7 +43,7 @@ impl Engine {
         let row = self.inner().caller_agent(caller);
         let question = Question::admin(caller, action).by(row.as_deref());
         let allowed = self.policy().allow(&question);
-        allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+        allowed.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))
     }
 
     /// Guards, authorizes, announces, checks the arguments. A call that is refused here has left no packet.
@@ -83,7 +83,7 @@ impl Engine {
             _ => {
                 let reason =
                     pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());
-                Failure::new(Kind::Denied, reason)
+                Failure::new(FailureKind::Denied, reason)
             }
         };
         self.inner().journal.close(&mut announcement, Some(pre), &refused).await;
@@ -122,7 +122,7 @@ impl EngineInner {
     }
 
     /// The number of this process, if it keeps watch.
-    pub(crate) fn runner_here(&self) -> Runner {
+    pub(crate) fn runner_here(&self) -> ProcessId {
         self.attendance.runner()
     }
 

@@ -24,10 +24,10 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, Cancel, Follow},
+    call::{Call, Caller, CancelRequest, FollowRequest},
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::AgentId,
     json::Json,
     maps::FastMap,
@@ -256,11 +256,11 @@ impl Peer for BreakerPeer {
         WatchedCall::new(self.peer.send(call), facts, breakers, journal, admitted).boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         self.peer.follow(follow)
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         self.peer.cancel(cancel).boxed()
     }
 }
@@ -269,8 +269,8 @@ impl Peer for BreakerPeer {
 fn signal_of(agent: &Agent, event: &Event) -> Signal {
     let Event::Failed { failure, .. } = event else { return Signal::Reached };
     match failure.kind {
-        Kind::PeerUnreachable if failure.is_not_sent() => Signal::NoConnection,
-        Kind::PeerUnreachable => {
+        FailureKind::PeerUnreachable if failure.is_not_sent() => Signal::NoConnection,
+        FailureKind::PeerUnreachable => {
             let facts = failure.data.as_ref().and_then(|data| data.read::<FailureFacts>().ok());
             let facts = facts.unwrap_or_default();
             match (facts.status, facts.grpc_status) {
@@ -281,16 +281,18 @@ fn signal_of(agent: &Agent, event: &Event) -> Signal {
                 (None, None) => Signal::Nothing,
             }
         }
-        Kind::PeerGarbled | Kind::PeerFailed | Kind::Invalid | Kind::NotFound => Signal::Reached,
-        Kind::Unauthenticated
-        | Kind::Denied
-        | Kind::Blocked
-        | Kind::Conflict
-        | Kind::Busy
-        | Kind::PeerTimeout
-        | Kind::Unsupported
-        | Kind::StoreUnavailable
-        | Kind::Internal => Signal::Nothing,
+        FailureKind::PeerGarbled | FailureKind::PeerFailed | FailureKind::Invalid | FailureKind::NotFound => {
+            Signal::Reached
+        }
+        FailureKind::Unauthenticated
+        | FailureKind::Denied
+        | FailureKind::Blocked
+        | FailureKind::Conflict
+        | FailureKind::Busy
+        | FailureKind::PeerTimeout
+        | FailureKind::Unsupported
+        | FailureKind::StoreUnavailable
+        | FailureKind::Internal => Signal::Nothing,
     }
 }
 
@@ -302,5 +304,5 @@ fn refusal(agent: &Agent, reason: &str, until: Timestamp, now: Timestamp) -> Fai
     );
     let seconds = millis.saturating_add(999) / 1_000;
     let data = json!({ "notSent": true, "retryAfter": seconds });
-    Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data))
+    Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::of(&data))
 }

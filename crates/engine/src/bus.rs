@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rialto_model::verb::{Hook, VerbEvent};
+use rialto_model::audit_event::{AuditEvent, Hook};
 
 /// Tells subscribers, in the order they subscribed.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub struct Bus {
 
 /// A subscriber that remembers what it heard, for tests and for people who look.
 #[derive(Clone, Default)]
-pub struct Overheard(Arc<Mutex<Vec<VerbEvent>>>);
+pub struct Overheard(Arc<Mutex<Vec<AuditEvent>>>);
 
 // === impl Bus ===
 
@@ -27,7 +27,7 @@ impl Bus {
     }
 
     /// Tells everybody. What they decide stands in the event afterwards.
-    pub(crate) fn emit(&self, event: &mut VerbEvent) {
+    pub(crate) fn emit(&self, event: &mut AuditEvent) {
         for hook in self.hooks.load().iter() {
             hook.hear(event);
         }
@@ -44,13 +44,13 @@ impl std::fmt::Debug for Bus {
 
 impl Overheard {
     /// What was said so far.
-    pub fn events(&self) -> Vec<VerbEvent> {
+    pub fn events(&self) -> Vec<AuditEvent> {
         self.0.lock().clone()
     }
 }
 
 impl Hook for Overheard {
-    fn hear(&self, event: &mut VerbEvent) {
+    fn hear(&self, event: &mut AuditEvent) {
         self.0.lock().push(event.clone());
     }
 }

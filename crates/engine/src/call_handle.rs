@@ -10,7 +10,7 @@ use std::{fmt, future, mem, time::Duration};
 use futures::{FutureExt, future::BoxFuture};
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     presence::CallerPresence,
     task::Task,
@@ -197,7 +197,7 @@ impl Running {
     /// Waits for what the background tells, or for its end.
     async fn listen(&mut self) -> Result<Step, RunEnd> {
         let DriveMode::Background(ears) = &mut self.drive else {
-            let told = Failure::new(Kind::Internal, "the call is over, and its end was told");
+            let told = Failure::new(FailureKind::Internal, "the call is over, and its end was told");
             return Ok(Step::Failed(told));
         };
         let end = tokio::select! {
@@ -288,5 +288,5 @@ impl UpdateSender {
 }
 
 fn lost() -> Failure {
-    Failure::new(Kind::Internal, "the call ended without a result; see the server's log")
+    Failure::new(FailureKind::Internal, "the call ended without a result; see the server's log")
 }

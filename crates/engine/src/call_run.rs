@@ -12,9 +12,9 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Cancel, Door, Target},
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, CancelRequest, EntryProtocol},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
     store::StoreError,
@@ -62,7 +62,7 @@ pub(crate) enum RunUpdate {
 /// One stretch of a task's life: from a message to its end, or to the next question.
 pub(crate) struct RunParams {
     pub(crate) caller: Caller,
-    pub(crate) target: Target,
+    pub(crate) target: CallTarget,
     /// What the peer tells. Nothing has left yet.
     pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
@@ -80,7 +80,7 @@ pub(crate) struct CallRun {
     events: BoxStream<'static, Event>,
     cancel: CancellationToken,
     caller: Caller,
-    target: Target,
+    target: CallTarget,
     task: Task,
     announcement: AuditSpan,
     wall_clock: Duration,
@@ -214,7 +214,8 @@ impl CallRun {
             () = sleep_until(silent_until) => return then,
         };
         let Some(first) = first else {
-            let failure = Failure::new(Kind::PeerGarbled, "the agent hung up before the task was done");
+            let failure =
+                Failure::new(FailureKind::PeerGarbled, "the agent hung up before the task was done");
             return Wakeup::Events(vec![Event::failed(failure)]);
         };
         let mut batch = Vec::with_capacity(FEW);
@@ -283,7 +284,7 @@ impl CallRun {
     /// This leg has ended, and that is recorded.
     fn finish(self: Box<Self>) -> RunUpdate {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
-        if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
+        if failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::PeerUnreachable) {
             // Do not wait for the next round to learn that the agent is gone.
             health::start_recovery(&self.inner.registry, self.target.agent.id.clone());
         }
@@ -305,14 +306,14 @@ impl CallRun {
             let failure = self.held_result(&late).await;
             return RunUpdate::Late(self, failure);
         }
-        if self.task.head.door == Door::Cli && self.task.head.remote.task_id.is_none() {
+        if self.task.head.door == EntryProtocol::Cli && self.task.head.remote.task_id.is_none() {
             let why = if self.target.agent.backing.is_agent() {
                 "the agent has not named the task, so it cannot be asked for later"
             } else {
                 "it was ended, because it runs only as long as this command"
             };
             let message = format!("{late}; {why}; --timeout-ms waits longer");
-            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+            return self.end_with(vec![Event::failed(Failure::new(FailureKind::PeerTimeout, message))]).await;
         }
         let message = format!("{late}; the task goes on, and {} its result", self.fetcher());
         let failure = self.late(message).await;
@@ -322,23 +323,23 @@ impl CallRun {
     /// What whoever called fetches the task's result with.
     fn fetcher(&self) -> String {
         match self.task.head.door {
-            Door::Cli => format!("`rialto tasks show {}` fetches", self.id()),
-            Door::Console => format!("the page of task {} shows", self.id()),
-            Door::McpStdio
-            | Door::McpHttp
-            | Door::A2aJsonRpc
-            | Door::A2aRest
-            | Door::A2aGrpc
-            | Door::A2aFirst
-            | Door::A2aPlain
-            | Door::Http
-            | Door::Library => format!("get_task with task id {} fetches", self.id()),
+            EntryProtocol::Cli => format!("`rialto tasks show {}` fetches", self.id()),
+            EntryProtocol::Console => format!("the page of task {} shows", self.id()),
+            EntryProtocol::McpStdio
+            | EntryProtocol::McpHttp
+            | EntryProtocol::A2aJsonRpc
+            | EntryProtocol::A2aRest
+            | EntryProtocol::A2aGrpc
+            | EntryProtocol::A2aFirst
+            | EntryProtocol::A2aPlain
+            | EntryProtocol::Http
+            | EntryProtocol::Library => format!("get_task with task id {} fetches", self.id()),
         }
     }
 
     async fn late(&mut self, message: String) -> Failure {
         self.is_late = true;
-        let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
+        let failure = with_ids(Failure::new(FailureKind::PeerTimeout, message), &self.task);
         self.inner.journal.close(&mut self.announcement, None, &failure).await;
         failure
     }
@@ -348,7 +349,7 @@ impl CallRun {
         if self.is_ended {
             let stopping = "this server is stopping";
             if self.is_late {
-                return self.over(Some(Failure::new(Kind::PeerTimeout, stopping)));
+                return self.over(Some(Failure::new(FailureKind::PeerTimeout, stopping)));
             }
             let failure = self.held_result(stopping).await;
             return RunUpdate::Late(self, failure);
@@ -356,14 +357,14 @@ impl CallRun {
         if self.task.head.remote.task_id.is_none() {
             let message = "this server is stopping, and the agent has not named the task, so its result cannot be fetched \
                            later; the agent may have done it: check before you call again";
-            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+            return self.end_with(vec![Event::failed(Failure::new(FailureKind::PeerTimeout, message))]).await;
         }
         let message = format!(
             "this server is stopping; the task goes on, and {} its result when it is back",
             self.fetcher()
         );
         if self.is_late {
-            return self.over(Some(Failure::new(Kind::PeerTimeout, message)));
+            return self.over(Some(Failure::new(FailureKind::PeerTimeout, message)));
         }
         let failure = self.late(message).await;
         RunUpdate::Late(self, failure)
@@ -371,7 +372,8 @@ impl CallRun {
 
     /// The agent has been silent for longer than anybody waits.
     async fn give_up(self: Box<Self>) -> RunUpdate {
-        let failure = Failure::new(Kind::PeerTimeout, "the agent never answered, and never named the task");
+        let failure =
+            Failure::new(FailureKind::PeerTimeout, "the agent never answered, and never named the task");
         if self.task.head.remote.task_id.is_some() {
             // It can be asked again at any time, so the task stays open. Its caller has long been told that it is late.
             return self.over(Some(failure));
@@ -388,7 +390,7 @@ impl CallRun {
             Ok(Ok(_)) => {}
             Ok(Err(failure)) => self.warn_not_called_off(&failure),
             Err(_) => {
-                let late = Failure::new(Kind::PeerTimeout, "the agent did not answer");
+                let late = Failure::new(FailureKind::PeerTimeout, "the agent did not answer");
                 self.warn_not_called_off(&late);
             }
         }
@@ -433,16 +435,19 @@ impl EngineInner {
     pub(crate) async fn call_off(
         &self,
         caller: &Caller,
-        target: &Target,
+        target: &CallTarget,
         task: &Task,
     ) -> Result<Vec<Event>, Failure> {
         if task.head.remote.task_id.is_none() {
             return Ok(Vec::new());
         }
-        let cancel =
-            Cancel { caller: caller.clone(), target: target.clone(), remote: task.head.remote.clone() };
+        let cancel = CancelRequest {
+            caller: caller.clone(),
+            target: target.clone(),
+            remote: task.head.remote.clone(),
+        };
         let permitted = self.check(cancel);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         self.peer.cancel(permitted).await
     }
 }
@@ -459,7 +464,7 @@ pub(crate) fn state_after(state: TaskState, events: &[Event]) -> TaskState {
 
 /// What the agent said, and then that we stopped listening.
 pub(crate) fn with_local_cancel(mut events: Vec<Event>) -> Vec<Event> {
-    events.push(Event::Canceled { message: None, aside: Aside::default() });
+    events.push(Event::Canceled { message: None, aside: EventAside::default() });
     events
 }
 
@@ -483,8 +488,8 @@ fn with_ids(mut failure: Failure, task: &Task) -> Failure {
 fn failure_in(batch: &[Event]) -> Option<Failure> {
     batch.iter().rev().find_map(|event| match event {
         Event::Failed { failure, .. } => Some(failure.clone()),
-        Event::Rejected { .. } => Some(Failure::new(Kind::PeerFailed, "the agent rejected the task")),
-        Event::Canceled { .. } => Some(Failure::new(Kind::PeerFailed, "the task was canceled")),
+        Event::Rejected { .. } => Some(Failure::new(FailureKind::PeerFailed, "the agent rejected the task")),
+        Event::Canceled { .. } => Some(Failure::new(FailureKind::PeerFailed, "the task was canceled")),
         _ => None,
     })
 }

@@ -11,15 +11,15 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Spoken},
+    audit_event::AuditEvent,
+    call::{Caller, OriginalMessage},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{ContextId, TaskId},
     maps::FastMap,
     message::ContentHash,
-    store::{TalkFilter, Talks, TaskFilter, number_of_message},
+    store::{ConversationFilter, ConversationTasks, TaskFilter, hash_message},
     task::{Task, TaskHead},
-    verb::VerbEvent,
 };
 use tokio::{runtime::Handle, sync::OwnedMutexGuard, time::Instant};
 
@@ -48,7 +48,7 @@ pub struct Talk {
     /// Whether the caller wants to see the task as it begins. Whoever waits for its end need not.
     pub wants_begun: bool,
     /// The message, as it was said.
-    pub spoken: Arc<Spoken>,
+    pub spoken: Arc<OriginalMessage>,
     /// Hash of the message as it was sent; the engine takes it before anything is redacted.
     pub content_hash: Option<ContentHash>,
 }
@@ -115,7 +115,7 @@ impl Engine {
         }
         let Some(talk) = &request.talk else {
             return Err(Failure::new(
-                Kind::Internal,
+                FailureKind::Internal,
                 "a message without a conversation was sent as one of a conversation",
             ));
         };
@@ -194,8 +194,12 @@ impl Engine {
     }
 
     /// A caller's tasks that belong to conversations, the last changed first.
-    pub async fn talks(&self, caller: &Caller, filter: &TalkFilter) -> Result<Talks, Failure> {
-        self.inner().store.talks(&caller.scope, filter).await.map_err(store_failure)
+    pub async fn talks(
+        &self,
+        caller: &Caller,
+        filter: &ConversationFilter,
+    ) -> Result<ConversationTasks, Failure> {
+        self.inner().store.conversation_tasks(&caller.scope, filter).await.map_err(store_failure)
     }
 
     /// What the agent calls the conversation that the caller calls `context`, if both have spoken in it before.
@@ -221,7 +225,7 @@ impl Engine {
         &self,
         head: TaskHead,
         talk: Talk,
-        pre: VerbEvent,
+        pre: AuditEvent,
     ) -> Result<Task, Failure> {
         let said = &talk.spoken.message;
         let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
@@ -312,7 +316,7 @@ impl RecentMessageTable {
 pub(crate) fn number_of(caller: &Caller, message: &str) -> u64 {
     let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
     let [org, project, id] = owner.map(str::as_bytes);
-    number_of_message(org, project, id, message.as_bytes())
+    hash_message(org, project, id, message.as_bytes())
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use std::{collections::HashSet, sync::Arc};
 
 use rialto_model::{
     agent::{Agent, Health},
-    call::Target,
+    backing::Backing,
+    call::CallTarget,
     card::Skill,
-    deployed::Backing,
     ids::Scope,
     maps::FastMap,
     name,
@@ -62,8 +62,8 @@ pub struct Directory {
 
 impl Entry {
     /// What a call to it is made to.
-    pub fn target(&self) -> Target {
-        Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
+    pub fn target(&self) -> CallTarget {
+        CallTarget { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
     }
 }
 

@@ -9,19 +9,19 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Health,
-    call::{Call, Caller, Spoken, Target},
+    audit_event::SkillInvocation,
+    call::{Call, CallTarget, Caller, OriginalMessage},
     clock::Clock,
-    event::Remote,
-    failure::{Failure, Kind},
+    event::RemoteIds,
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId, fresh},
     json::Json,
     maps::FastMap,
-    message::MOST_PARTS,
+    message::MAX_PARTS,
     presence::CallerPresence,
     size::parts_size,
     store::Store,
     task::Task,
-    verb::Verb,
 };
 use rialto_policy::{Leave, Policy};
 use tokio::time::Instant;
@@ -215,7 +215,7 @@ impl Engine {
     }
 
     /// What is meant by the name of a skill, canonical or legacy.
-    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<Target> {
+    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<CallTarget> {
         let target = self.0.registry.directory(&caller.scope).find(name)?.target();
         self.may_discover(caller, &target).then_some(target)
     }
@@ -286,23 +286,23 @@ impl Engine {
         let task = self.own_task(&request.caller, id).await?;
         if request.answers.is_some_and(|version| version != task.head.version) {
             let message = format!("task {id} has gone on meanwhile, it is {}", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if task.head.state.is_terminal() {
             let message = format!(
                 "task {id} is {} and takes no more messages; start a new one, with its context_id to stay in the conversation",
                 task.head.state
             );
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if !request.target.agent.backing.is_agent() && !task.head.state.is_waiting() {
             let message =
                 format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         if task.head.remote.task_id.is_none() && Box::pin(self.approval_of(&task)).await?.is_none() {
             let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         Ok(Some(task))
     }
@@ -310,7 +310,7 @@ impl Engine {
     fn call_of(
         &self,
         request: Request,
-        spoken: Option<Arc<Spoken>>,
+        spoken: Option<Arc<OriginalMessage>>,
         goes_on: Option<&Task>,
     ) -> Result<(Duration, Call), Failure> {
         let agent = &request.target.agent;
@@ -320,19 +320,19 @@ impl Engine {
                 "agent {} is unreachable: {why}; it is probed again by itself, or now with `rialto agents refresh {}`",
                 agent.slug, agent.slug
             );
-            return Err(Failure::new(Kind::PeerUnreachable, message));
+            return Err(Failure::new(FailureKind::PeerUnreachable, message));
         }
         self.0.breakers.check(agent, self.0.journal.now())?;
-        if request.parts.len() > MOST_PARTS {
-            let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
-            return Err(Failure::new(Kind::Invalid, message));
+        if request.parts.len() > MAX_PARTS {
+            let message = format!("a message has at most {MAX_PARTS} parts, not {}", request.parts.len());
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         let wall_clock = self.wall_clock_of(&request);
         let session =
             ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match goes_on {
             Some(task) => task.head.remote.clone(),
-            None => Remote { task_id: None, context_id: request.context },
+            None => RemoteIds { task_id: None, context_id: request.context },
         };
         let hops = request.caller.hops;
         let call = Call {
@@ -366,8 +366,8 @@ impl FaintEngine {
 }
 
 /// What is invoked, with arguments that may be shown.
-pub(crate) fn verb_of(call: &Call, args: Json) -> Verb {
-    Verb {
+pub(crate) fn verb_of(call: &Call, args: Json) -> SkillInvocation {
+    SkillInvocation {
         verb: call.target.verb(),
         legacy_alias: call.target.legacy_alias(),
         org_id: call.caller.scope.org.shared(),

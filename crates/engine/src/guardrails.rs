@@ -24,8 +24,8 @@ use rialto_guard::{
     setting::{Called, Guardrails, Placed, SettingError},
 };
 use rialto_model::{
-    call::Target,
-    guardrail::Notice,
+    call::CallTarget,
+    guardrail::GuardrailNotice,
     ids::{AgentId, TaskId},
     maps::FastMap,
     name,
@@ -53,7 +53,7 @@ pub struct Guarding {
     compiled: Mutex<FastMap<Vec<usize>, Option<Arc<Guards>>>>,
     known: RwLock<GuardrailLookup>,
     /// What callers are to be warned of once their calls have left.
-    warnings: Mutex<FastMap<TaskId, Notice>>,
+    warnings: Mutex<FastMap<TaskId, GuardrailNotice>>,
 }
 
 /// Which guardrails are on which skills, as the names were at a version of the registry.
@@ -104,7 +104,7 @@ impl Guarding {
     }
 
     /// The guardrails on whatever is called, if there are any.
-    pub(crate) fn of(&self, version: u64, target: &Target) -> Option<Arc<Guards>> {
+    pub(crate) fn of(&self, version: u64, target: &CallTarget) -> Option<Arc<Guards>> {
         let skill = target.skill.as_ref().map_or("", |skill| skill.id.as_str());
         {
             let known = self.known.read();
@@ -149,7 +149,7 @@ impl Guarding {
         })
     }
 
-    fn find(&self, target: &Target) -> Option<Arc<Guards>> {
+    fn find(&self, target: &CallTarget) -> Option<Arc<Guards>> {
         let skill = target.verb();
         let canonical = match &target.skill {
             Some(skill) => name::canonical(&target.agent.slug, skill.id.as_str()),
@@ -179,7 +179,7 @@ impl Guarding {
     }
 
     /// Remembers what the caller of a task is to be warned of.
-    fn warn(&self, task: &TaskId, notice: Notice) {
+    fn warn(&self, task: &TaskId, notice: GuardrailNotice) {
         let mut warnings = self.warnings.lock();
         if warnings.len() >= WAITING {
             // Calls that never left.
@@ -189,7 +189,7 @@ impl Guarding {
     }
 
     /// What the caller of a task is to be warned of.
-    fn warning(&self, task: &TaskId) -> Option<Notice> {
+    fn warning(&self, task: &TaskId) -> Option<GuardrailNotice> {
         let mut warnings = self.warnings.lock();
         if warnings.is_empty() { None } else { warnings.remove(task) }
     }

@@ -26,11 +26,11 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
+    audit_event::AuditEvent,
     clock::Clock,
     event::Event,
     ids::TaskId,
-    store::{Entry, Store, StoreError},
-    verb::VerbEvent,
+    store::{Store, StoreError, TaskAppend},
 };
 use tokio::{runtime::Handle, sync::oneshot};
 
@@ -113,7 +113,7 @@ impl HeldWrites {
     }
 
     /// Holds events of a task. They have happened, so they are taken however much is held.
-    pub(crate) fn hold(&self, entry: Entry, cause: Option<&StoreError>) -> HeldWrite {
+    pub(crate) fn hold(&self, entry: TaskAppend, cause: Option<&StoreError>) -> HeldWrite {
         let (done, written) = oneshot::channel();
         let key = QueueKey::Task(entry.head.id.clone());
         self.push(key, HeldItem::Entry(Arc::new(HeldEntry::new(entry, done))), cause);
@@ -121,7 +121,12 @@ impl HeldWrites {
     }
 
     /// Holds audit records that belong to no write of a task, as far as there is room.
-    pub(crate) fn hold_audit(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>, cause: &StoreError) {
+    pub(crate) fn hold_audit(
+        &self,
+        records: Vec<AuditEvent>,
+        published: Vec<AuditEvent>,
+        cause: &StoreError,
+    ) {
         let audit = HeldAudit::new(records, published);
         if self.0.queue.lock().audit_bytes() + audit.bytes > self.0.max_bytes / AUDIT_SHARE {
             self.0.lose(audit.records.len(), cause);

@@ -5,7 +5,7 @@
 
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::json;
@@ -21,6 +21,6 @@ pub(crate) fn too_many(max_hops: u8) -> Failure {
         "{max_hops} calls through this server led to this one, which is the limit: agents call each other in a circle, or max_hops under \
          [calls] in rialto.toml is too low for this chain"
     );
-    Failure::new(Kind::Conflict, message)
+    Failure::new(FailureKind::Conflict, message)
         .with_data(Json::of(&json!({ "limit": "calls.max_hops", "max": max_hops })))
 }

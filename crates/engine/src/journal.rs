@@ -11,15 +11,15 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationError, InvocationOutcome, SkillInvocation},
     clock::Clock,
     cost::Cents,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
-    store::{Entry, Store, StoreError},
+    store::{Store, StoreError, TaskAppend},
     task::{Task, TaskHead, TaskState},
-    verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) struct TaskJournal {
 
 /// One invocation, as the bus sees it: announced once before, and once after.
 pub(crate) struct AuditSpan {
-    verb: Arc<Verb>,
+    verb: Arc<SkillInvocation>,
     /// What it is said to cost once its task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
@@ -76,8 +76,13 @@ impl TaskJournal {
     }
 
     /// An event of this process.
-    fn event(&self, phase: Phase, verb: Arc<Verb>, emitted_at: rialto_model::clock::Timestamp) -> VerbEvent {
-        VerbEvent { node: self.node.get().cloned(), ..VerbEvent::new(phase, verb, emitted_at) }
+    fn event(
+        &self,
+        phase: AuditPhase,
+        verb: Arc<SkillInvocation>,
+        emitted_at: rialto_model::clock::Timestamp,
+    ) -> AuditEvent {
+        AuditEvent { node: self.node.get().cloned(), ..AuditEvent::new(phase, verb, emitted_at) }
     }
 
     /// Keeps a copy of held results in a file of this folder.
@@ -112,12 +117,12 @@ impl TaskJournal {
     /// Emits the pre-verb; subscribers may deny. `verdict` is what policy already decided, and by what.
     pub(crate) fn announce(
         &self,
-        verb: Verb,
+        verb: SkillInvocation,
         cost: Option<Cents>,
         verdict: Result<&Arc<[String]>, &str>,
-    ) -> (AuditSpan, VerbEvent) {
+    ) -> (AuditSpan, AuditEvent) {
         let verb = Arc::new(verb);
-        let mut event = self.event(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
+        let mut event = self.event(AuditPhase::PreVerb, Arc::clone(&verb), self.clock.now());
         match verdict {
             Ok(policies) => event.context.policies = Arc::clone(policies),
             Err(reason) => event.context.deny(reason),
@@ -128,7 +133,7 @@ impl TaskJournal {
     }
 
     /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
-    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> AuditSpan {
+    pub(crate) fn take_up(&self, verb: SkillInvocation, cost: Option<Cents>) -> AuditSpan {
         let begun = tokio::time::Instant::now();
         AuditSpan { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
@@ -136,7 +141,7 @@ impl TaskJournal {
     /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
     pub(crate) async fn take_up_again(
         &self,
-        verb: Verb,
+        verb: SkillInvocation,
         cost: Option<Cents>,
         policies: &[String],
     ) -> AuditSpan {
@@ -146,7 +151,7 @@ impl TaskJournal {
     }
 
     /// Writes a new task down.
-    pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
+    pub(crate) async fn open(&self, head: &TaskHead, pre: AuditEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
     }
 
@@ -155,7 +160,7 @@ impl TaskJournal {
         &self,
         task: &mut Task,
         first: Event,
-        pre: VerbEvent,
+        pre: AuditEvent,
     ) -> Result<(), StoreError> {
         task.apply(&first, task.head.created_at);
         self.store.begin_task(&task.head, &[first], vec![pre]).await
@@ -212,7 +217,7 @@ impl TaskJournal {
         task: &mut Task,
         mut events: Vec<Event>,
         ending: &mut Option<(&mut AuditSpan, Option<&Failure>)>,
-    ) -> Option<Entry> {
+    ) -> Option<TaskAppend> {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
@@ -223,10 +228,10 @@ impl TaskJournal {
             self.closing(announcement, *failure)
         });
         let is_empty = events.is_empty() && audit.is_empty();
-        (!is_empty).then(|| Entry { head: task.head.clone(), expected, events, at, audit })
+        (!is_empty).then(|| TaskAppend { head: task.head.clone(), expected, events, at, audit })
     }
 
-    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+    async fn append(&self, entry: TaskAppend) -> Result<(), StoreError> {
         let (task, expected, at) = (entry.head.id.clone(), entry.expected, entry.at);
         let told = entry.audit.clone();
         let heard = self.listeners.are_there().then(|| entry.events.clone());
@@ -252,7 +257,7 @@ impl TaskJournal {
 
     /// Puts records on the audit trail, and publishes those that are to be. What the store does not take now is held: nobody waits
     /// for that longer than a moment.
-    async fn audit_or_hold(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>) {
+    async fn audit_or_hold(&self, records: Vec<AuditEvent>, published: Vec<AuditEvent>) {
         let journal = self.clone();
         let attempt = tokio::spawn(async move {
             match journal.store.audit(records.clone()).await {
@@ -268,7 +273,7 @@ impl TaskJournal {
     pub(crate) async fn close(
         &self,
         announcement: &mut AuditSpan,
-        pre: Option<VerbEvent>,
+        pre: Option<AuditEvent>,
         failure: &Failure,
     ) {
         let closing = self.closing(announcement, Some(failure));
@@ -279,13 +284,13 @@ impl TaskJournal {
     }
 
     /// Puts something on record that belongs to no invocation, and tells it.
-    pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
+    pub(crate) async fn note(&self, verb: SkillInvocation, phase: AuditPhase) {
         let event = self.event(phase, Arc::new(verb), self.clock.now());
         self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
     /// Puts an event on record that belongs to no invocation, and then tells it.
-    pub(crate) async fn put(&self, mut event: VerbEvent) -> Result<(), StoreError> {
+    pub(crate) async fn put(&self, mut event: AuditEvent) -> Result<(), StoreError> {
         event.node = self.node.get().cloned();
         self.store.audit(vec![event.clone()]).await?;
         self.tell(vec![event]);
@@ -316,22 +321,22 @@ impl TaskJournal {
     }
 
     /// What is put on record at the end of an invocation; nothing the second time.
-    fn closing(&self, announcement: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
+    fn closing(&self, announcement: &mut AuditSpan, failure: Option<&Failure>) -> Vec<AuditEvent> {
         if std::mem::replace(&mut announcement.is_closed, true) {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = self.event(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
+        let mut post = self.event(AuditPhase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
         let took = announcement.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(match failure {
-            Some(_) => Outcome::Failed,
-            None if announcement.is_waiting => Outcome::Waiting,
-            None => Outcome::Completed,
+            Some(_) => InvocationOutcome::Failed,
+            None if announcement.is_waiting => InvocationOutcome::Waiting,
+            None => InvocationOutcome::Completed,
         });
         // Policy, a subscriber or a person who was asked refused it.
-        let denied = failure.filter(|failure| failure.kind == Kind::Denied);
+        let denied = failure.filter(|failure| failure.kind == FailureKind::Denied);
         if let Some(denied) = denied {
             post.context.deny(&denied.message);
         }
@@ -339,17 +344,18 @@ impl TaskJournal {
         let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = self.event(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            let mut error = self.event(AuditPhase::VerbError, Arc::clone(&announcement.verb), emitted_at);
             error.took = Some(took);
             error.context = post_context;
-            error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
+            error.error =
+                Some(InvocationError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
         }
         events
     }
 
     /// Tells what is on record.
-    fn tell(&self, events: Vec<VerbEvent>) {
+    fn tell(&self, events: Vec<AuditEvent>) {
         for mut event in events {
             self.bus.emit(&mut event);
         }

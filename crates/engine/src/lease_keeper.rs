@@ -2,7 +2,7 @@
 
 use std::{io, thread};
 
-use rialto_model::ids::Runner;
+use rialto_model::ids::ProcessId;
 use tokio::{runtime, sync::oneshot, time};
 
 use crate::engine::{Engine, FaintEngine};
@@ -57,7 +57,7 @@ impl Drop for LeaseKeeper {
 async fn renew(engine: &FaintEngine, is_silenced: &mut bool) -> bool {
     let Some(engine) = engine.get() else { return false };
     let runner = engine.runner();
-    if runner == Runner::NOBODY || !engine.inner().attendance.beats() {
+    if runner == ProcessId::NOBODY || !engine.inner().attendance.beats() {
         return true;
     }
     let renewed = match engine.renew(runner).await {

@@ -18,9 +18,9 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use rialto_model::{
-    call::{Caller, CallerKind, Target},
+    call::{CallTarget, Caller, CallerKind},
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     maps::FastMap,
 };
@@ -178,7 +178,12 @@ impl CallLimits {
     }
 
     /// Counts a call of a tool; if there were too many in this minute, says when to try again.
-    pub(crate) fn admit_tool(&self, caller: &Caller, target: &Target, now: Timestamp) -> Result<(), Failure> {
+    pub(crate) fn admit_tool(
+        &self,
+        caller: &Caller,
+        target: &CallTarget,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
         if !self.counts_tools.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -232,7 +237,7 @@ impl CallLimits {
     pub(crate) fn count_self_call(
         &self,
         caller: &Caller,
-        target: &Target,
+        target: &CallTarget,
         max_hops: u8,
         seat: &mut Option<CallPermit>,
     ) -> Result<(), Failure> {
@@ -335,7 +340,7 @@ fn full(caller: &Caller, most: usize) -> Failure {
 
 /// A failure that passes: in so many seconds it may be another answer.
 pub(crate) fn busy(message: impl Into<String>, retry_after: i64) -> Failure {
-    Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
+    Failure::new(FailureKind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
 }
 
 #[cfg(test)]
@@ -361,7 +366,7 @@ mod tests {
         let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
         let seats = [limits.admit(&ann, now).unwrap(), limits.admit(&ann, now).unwrap()];
         let refused = limits.admit(&ann, now).unwrap_err();
-        assert_eq!(refused.kind, Kind::Busy);
+        assert_eq!(refused.kind, FailureKind::Busy);
         assert!(refused.message.contains("ann") && refused.message.contains("concurrent_calls"), "{refused}");
         assert_eq!(refused.data.unwrap().get(), r#"{"retryAfter":1}"#);
         assert!(limits.admit(&bob, now).is_ok());

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rialto_model::{
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     failure::Failure,
     ids::TaskId,
     json::Json,
@@ -68,7 +68,7 @@ impl Engine {
         if heads.is_empty() || self.may_be_seen(number_of(caller, name)).await? {
             heads.extend(self.namesakes(caller, name).await?);
         }
-        let named = heads.into_iter().filter(|head| head.door == Door::A2aFirst);
+        let named = heads.into_iter().filter(|head| head.door == EntryProtocol::A2aFirst);
         match named.max_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id))) {
             Some(head) => self.inner().journal.read(head).await.map(Some).map_err(read_failure),
             None => Ok(None),
@@ -154,7 +154,7 @@ impl Engine {
                 return Ok(MessageClaimOutcome::Duplicate(other.task));
             }
             let is_abandoned = Instant::now() >= until
-                || !store.is_at_work(other.runner, clock.now()).await.map_err(store_failure)?;
+                || !store.is_process_alive(other.runner, clock.now()).await.map_err(store_failure)?;
             if is_abandoned {
                 store.release_message(&other).await.map_err(store_failure)?;
             } else {
@@ -164,7 +164,7 @@ impl Engine {
     }
 
     async fn namesakes(&self, caller: &Caller, message: &str) -> Result<Vec<TaskHead>, Failure> {
-        let found = self.inner().store.tasks_of_message(&caller.scope, &caller.id, message).await;
+        let found = self.inner().store.tasks_by_message(&caller.scope, &caller.id, message).await;
         found.map_err(store_failure)
     }
 

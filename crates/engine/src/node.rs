@@ -15,7 +15,7 @@ use std::{
 use rialto_model::{
     clock::Timestamp,
     failure::Failure,
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
 };
 use tokio_util::sync::CancellationToken;
@@ -110,7 +110,7 @@ impl Engine {
     /// Says that this process is a node no more.
     pub async fn leave_nodes(&self) {
         let runner = self.runner();
-        if self.inner().node.identity.get().is_none() || runner == Runner::NOBODY {
+        if self.inner().node.identity.get().is_none() || runner == ProcessId::NOBODY {
             return;
         }
         if let Err(error) = self.inner().store.retire_node(runner).await {
@@ -146,7 +146,7 @@ impl Engine {
     async fn beat_node(&self) -> Result<(), Failure> {
         let (membership, runner) = (&self.inner().node, self.runner());
         let Some((identity, started_at)) = membership.identity.get() else { return Ok(()) };
-        if runner == Runner::NOBODY {
+        if runner == ProcessId::NOBODY {
             return Ok(());
         }
         let node = Node {

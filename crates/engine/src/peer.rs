@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::{future::BoxFuture, stream::BoxStream};
 use rialto_model::{
-    agent::{Agent, Signature},
-    call::{Call, Cancel, Follow},
+    agent::{Agent, SignatureStatus},
+    backing::Backing,
+    call::{Call, CancelRequest, FollowRequest},
     card::{Card, Dialect},
     credential::Credential,
-    deployed::Backing,
     event::Event,
     failure::Failure,
     ids::Scope,
@@ -25,10 +25,10 @@ pub trait Peer: Send + Sync {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event>;
 
     /// Tells how a task goes on that was sent earlier. Trouble in asking is an `Err`: it says nothing about the task.
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>>;
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>>;
 
     /// Asks for a task to be called off, and tells what became of it.
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>>;
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>>;
 }
 
 /// Where to look for a card.
@@ -66,7 +66,7 @@ pub enum Fetched {
         /// Its validator.
         etag: Option<String>,
         /// What became of its signature.
-        signature: Signature,
+        signature: SignatureStatus,
     },
     /// The card we have is still good.
     Unchanged,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::{future::BoxFuture, stream::BoxStream};
 use rialto_model::{
-    agent::Signature,
-    call::{Call, Cancel, Follow},
-    deployed::Backing,
+    agent::SignatureStatus,
+    backing::Backing,
+    call::{Call, CancelRequest, FollowRequest},
     event::Event,
     failure::Failure,
 };
@@ -56,11 +56,11 @@ impl Peer for Peers {
         self.of(&call.get().target.agent.backing).send(call)
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         self.of(&follow.get().target.agent.backing).follow(follow)
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         self.of(&cancel.get().target.agent.backing).cancel(cancel)
     }
 }
@@ -72,7 +72,7 @@ impl Discovery for Discoveries {
     async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
         if let Some(card) = place.backing.own_card() {
             let (card, path) = (Box::new(card), String::new());
-            return Ok(Fetched::Card { card, path, etag: None, signature: Signature::None });
+            return Ok(Fetched::Card { card, path, etag: None, signature: SignatureStatus::None });
         }
         match &place.backing {
             Backing::Mcp(_) => self.mcp.fetch(place).await,

@@ -15,10 +15,10 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rialto_model::{
-    call::{Call, Cancel, Follow},
-    event::{Aside, Event, Remote},
-    failure::{Failure, Kind},
-    ids::Runner,
+    call::{Call, CancelRequest, FollowRequest},
+    event::{Event, EventAside, RemoteIds},
+    failure::{Failure, FailureKind},
+    ids::ProcessId,
     json::Json,
 };
 use rialto_policy::{Denied, Permitted};
@@ -66,7 +66,7 @@ impl EngineLink {
 
     fn get(&self) -> Result<Engine, Failure> {
         let engine = self.0.get().and_then(FaintEngine::get);
-        engine.ok_or_else(|| Failure::new(Kind::Internal, "the engine is stopping"))
+        engine.ok_or_else(|| Failure::new(FailureKind::Internal, "the engine is stopping"))
     }
 }
 
@@ -99,7 +99,7 @@ impl PlacedPeer {
         &self,
         engine: &Engine,
         mut call: Call,
-        own: Runner,
+        own: ProcessId,
     ) -> Result<BoxStream<'static, Event>, Failure> {
         call.continues = untagged(call.continues);
         // Policy has permitted it where it was taken, perhaps after an approval.
@@ -108,13 +108,13 @@ impl PlacedPeer {
     }
 
     /// Cancels a task in this process.
-    async fn cancel_here(&self, engine: &Engine, mut cancel: Cancel) -> Result<Vec<Event>, Failure> {
+    async fn cancel_here(&self, engine: &Engine, mut cancel: CancelRequest) -> Result<Vec<Event>, Failure> {
         cancel.remote = untagged(cancel.remote);
         let permitted = engine.inner().check_approved(cancel).map_err(|denied| refused(&denied))?;
         self.0.local.cancel(permitted).await
     }
 
-    async fn cancel_anywhere(&self, cancel: Cancel) -> Result<Vec<Event>, Failure> {
+    async fn cancel_anywhere(&self, cancel: CancelRequest) -> Result<Vec<Event>, Failure> {
         let engine = self.engine()?;
         match handle_runner(&cancel.remote) {
             Some(runner) if runner == engine.runner() => self.cancel_here(&engine, cancel).await,
@@ -124,7 +124,7 @@ impl PlacedPeer {
                 events.collect::<Vec<_>>().await.into_iter().collect()
             }
             // Where nothing runs there is nothing to cancel.
-            _ => Ok(vec![Event::Canceled { message: None, aside: Aside::default() }]),
+            _ => Ok(vec![Event::Canceled { message: None, aside: EventAside::default() }]),
         }
     }
 }
@@ -142,8 +142,8 @@ impl Peer for PlacedPeer {
         executed.flatten_stream().boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        let Follow { target, remote, to_the_end, .. } = follow.get();
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
+        let FollowRequest { target, remote, to_the_end, .. } = follow.get();
         if target.agent.backing.placement().is_none() {
             return self.0.local.follow(follow);
         }
@@ -165,7 +165,7 @@ impl Peer for PlacedPeer {
         stream::iter([Err(lost())]).boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         if cancel.get().target.agent.backing.placement().is_none() {
             return self.0.local.cancel(cancel);
         }
@@ -206,27 +206,27 @@ async fn place_call(engine: &Engine, call: &Call) -> Result<ProgramPlace, Failur
     }
 }
 
-fn handle_runner(remote: &Remote) -> Option<Runner> {
+fn handle_runner(remote: &RemoteIds) -> Option<ProcessId> {
     untag_handle(remote.task_id.as_deref()?).1
 }
 
-fn untagged(remote: Remote) -> Remote {
+fn untagged(remote: RemoteIds) -> RemoteIds {
     let task_id = remote.task_id.as_deref().map(|handle| untag_handle(handle).0.to_owned());
-    Remote { task_id, ..remote }
+    RemoteIds { task_id, ..remote }
 }
 
-fn tagged(event: Event, own: Runner) -> Event {
+fn tagged(event: Event, own: ProcessId) -> Event {
     let Event::Accepted { remote, aside } = event else { return event };
     let task_id = remote.task_id.as_deref().map(|handle| tag_handle(handle, own));
-    Event::Accepted { remote: Remote { task_id, ..remote }, aside }
+    Event::Accepted { remote: RemoteIds { task_id, ..remote }, aside }
 }
 
 fn refused(denied: &Denied) -> Failure {
-    Failure::new(Kind::Denied, denied.to_string())
+    Failure::new(FailureKind::Denied, denied.to_string())
 }
 
 /// The node that executed a call is gone, and nobody can be asked about it.
 fn lost() -> Failure {
     let message = "the node that ran this has stopped; it may have been done: check before you send it again";
-    Failure::new(Kind::PeerFailed, message).with_data(Json::of(&json!({ "remoteCode": NO_SUCH_TASK })))
+    Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&json!({ "remoteCode": NO_SUCH_TASK })))
 }

@@ -4,9 +4,9 @@
 
 use rialto_model::{
     agent::Agent,
-    deployed::Placement,
-    failure::{Failure, Kind},
-    ids::{Runner, Scope},
+    backing::NodePlacement,
+    failure::{Failure, FailureKind},
+    ids::{ProcessId, Scope},
     node::NodeStatus,
 };
 
@@ -16,9 +16,9 @@ use crate::engine::{Engine, store_failure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramPlace {
     /// This process, by its number.
-    Here(Runner),
+    Here(ProcessId),
     /// Another one.
-    There(Runner),
+    There(ProcessId),
 }
 
 /// Name of a program among the holders in the store.
@@ -34,7 +34,7 @@ impl Engine {
         &self,
         scope: &Scope,
         url: &str,
-        placement: &Placement,
+        placement: &NodePlacement,
     ) -> Result<ProgramPlace, Failure> {
         let (nodes, own) = (self.nodes().await?, self.runner());
         let mut candidates: Vec<&NodeStatus> =
@@ -42,7 +42,7 @@ impl Engine {
         // New programs are started on nodes that are not drained, and by whichever wants them.
         candidates
             .sort_by_key(|status| (status.drain.is_some(), status.node.runner != own, status.open_tasks));
-        let runners: Vec<Runner> = candidates.iter().map(|status| status.node.runner).collect();
+        let runners: Vec<ProcessId> = candidates.iter().map(|status| status.node.runner).collect();
         let Some(first) = runners.first().copied() else {
             return Err(unplaced(url, placement, &nodes));
         };
@@ -62,7 +62,7 @@ impl Engine {
         let own = self.runner();
         let mut rows = self.registry().all();
         rows.retain(|row| row.backing.placement().is_some());
-        if rows.is_empty() || own == Runner::NOBODY {
+        if rows.is_empty() || own == ProcessId::NOBODY {
             return Ok(Vec::new());
         }
         let holders = self.inner().store.program_holders().await.map_err(store_failure)?;
@@ -79,7 +79,7 @@ impl Engine {
 }
 
 /// No node that may run a program is at work.
-fn unplaced(url: &str, placement: &Placement, nodes: &[NodeStatus]) -> Failure {
+fn unplaced(url: &str, placement: &NodePlacement, nodes: &[NodeStatus]) -> Failure {
     let state = |name: &String| {
         let known = nodes.iter().find(|status| status.node.name == *name);
         format!("{name} ({})", known.map_or("not there", |status| status.state().as_str()))
@@ -95,18 +95,18 @@ fn unplaced(url: &str, placement: &Placement, nodes: &[NodeStatus]) -> Failure {
             names.join(", ")
         )
     };
-    Failure::new(Kind::Conflict, message)
+    Failure::new(FailureKind::Conflict, message)
 }
 
 /// A far side's name for a task, with the process that knows it.
-pub(crate) fn tag_handle(handle: &str, runner: Runner) -> String {
+pub(crate) fn tag_handle(handle: &str, runner: ProcessId) -> String {
     format!("{handle}@{}", runner.get())
 }
 
 /// The name and the process; no process for a name from before the program was placed.
-pub(crate) fn untag_handle(handle: &str) -> (&str, Option<Runner>) {
+pub(crate) fn untag_handle(handle: &str) -> (&str, Option<ProcessId>) {
     let tagged = handle.rsplit_once('@').and_then(|(name, runner)| Some((name, runner.parse::<u64>().ok()?)));
-    tagged.map_or((handle, None), |(name, runner)| (name, Some(Runner::from(runner))))
+    tagged.map_or((handle, None), |(name, runner)| (name, Some(ProcessId::from(runner))))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_handle_leads_to_the_process_that_knows_it() {
-        let runner = Runner::from(42);
+        let runner = ProcessId::from(42);
         assert_eq!(untag_handle(&tag_handle("ask_1@x", runner)), ("ask_1@x", Some(runner)));
         assert_eq!(untag_handle("ask_1"), ("ask_1", None));
         assert_eq!(untag_handle("ask@desk"), ("ask@desk", None));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_node_is_refused_with_the_nodes_that_could_run_it() {
-        let placement = Placement { nodes: vec!["a".to_owned(), "b".to_owned()], singleton: false };
+        let placement = NodePlacement { nodes: vec!["a".to_owned(), "b".to_owned()], singleton: false };
         let refused = unplaced("mcp:files", &placement, &[]).message;
         assert_eq!(
             refused,

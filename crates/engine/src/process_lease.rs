@@ -13,7 +13,7 @@ use std::{
 
 use rialto_model::{
     failure::Failure,
-    ids::Runner,
+    ids::ProcessId,
     store::StoreError,
     task::{Task, TaskHead},
 };
@@ -35,7 +35,7 @@ pub(crate) struct ProcessLease {
     /// Whether it takes over what others leave behind.
     keeps_watch: AtomicBool,
     /// Numbers under which it was taken for gone.
-    lost: parking_lot::Mutex<Vec<Runner>>,
+    lost: parking_lot::Mutex<Vec<ProcessId>>,
     renewals: parking_lot::Mutex<LeaseRenewals>,
     /// Held by whoever takes the number.
     taking: Mutex<()>,
@@ -84,8 +84,8 @@ fn longest_gap(lease: Duration) -> Duration {
 // === impl Attendance ===
 
 impl ProcessLease {
-    pub(crate) fn runner(&self) -> Runner {
-        Runner::from(self.runner.load(Ordering::Relaxed))
+    pub(crate) fn runner(&self) -> ProcessId {
+        ProcessId::from(self.runner.load(Ordering::Relaxed))
     }
 
     pub(crate) fn beats(&self) -> bool {
@@ -97,13 +97,13 @@ impl ProcessLease {
     }
 
     /// This number was taken for gone.
-    pub(crate) fn mark_lost(&self, runner: Runner) {
+    pub(crate) fn mark_lost(&self, runner: ProcessId) {
         self.lost.lock().push(runner);
     }
 
     /// Whether what a process of this number worked on may be others' now, although it is this one.
-    pub(crate) fn is_lost(&self, runner: Runner) -> bool {
-        runner != Runner::NOBODY && self.lost.lock().contains(&runner)
+    pub(crate) fn is_lost(&self, runner: ProcessId) -> bool {
+        runner != ProcessId::NOBODY && self.lost.lock().contains(&runner)
     }
 
     /// Its lease was renewed, or could not be renewed.
@@ -111,7 +111,7 @@ impl ProcessLease {
         self.renewals.lock().record(is_renewed, Instant::now(), lease);
     }
 
-    fn set(&self, runner: Runner) {
+    fn set(&self, runner: ProcessId) {
         self.runner.store(runner.get(), Ordering::Relaxed);
     }
 }
@@ -135,7 +135,7 @@ impl EngineInner {
 impl Engine {
     /// From now on this process answers for its tasks, and takes messages. To be called before the first of them.
     pub async fn take_post(&self) -> Result<(), Failure> {
-        let runner = Runner::fresh();
+        let runner = ProcessId::fresh();
         self.beat(runner).await.map_err(store_failure)?;
         // Whoever is at work already learns that it is not alone, before we take any message.
         self.inner().store.touch().await.map_err(store_failure)?;
@@ -152,15 +152,15 @@ impl Engine {
     }
 
     /// The number of this process, which is taken if it is wanted and not there yet.
-    pub(crate) async fn attend(&self) -> Result<Runner, Failure> {
+    pub(crate) async fn attend(&self) -> Result<ProcessId, Failure> {
         let attendance = &self.inner().attendance;
-        if attendance.runner() != Runner::NOBODY || !attendance.is_wanted.load(Ordering::Relaxed) {
+        if attendance.runner() != ProcessId::NOBODY || !attendance.is_wanted.load(Ordering::Relaxed) {
             return Ok(attendance.runner());
         }
         let _turn = attendance.taking.lock().await;
-        if attendance.runner() == Runner::NOBODY {
-            let runner = Runner::fresh();
-            if !self.inner().store.attend(runner).await.map_err(store_failure)? {
+        if attendance.runner() == ProcessId::NOBODY {
+            let runner = ProcessId::fresh();
+            if !self.inner().store.lock_process(runner).await.map_err(store_failure)? {
                 self.beat(runner).await.map_err(store_failure)?;
                 attendance.beats.store(true, Ordering::Relaxed);
                 self.beat_on();
@@ -173,13 +173,13 @@ impl Engine {
     /// Leaves the post: what is still open can be taken over at once.
     pub async fn leave_post(&self) {
         let runner = self.runner();
-        if runner == Runner::NOBODY {
+        if runner == ProcessId::NOBODY {
             return;
         }
         let attendance = &self.inner().attendance;
         attendance.is_wanted.store(false, Ordering::Relaxed);
-        attendance.set(Runner::NOBODY);
-        if let Err(error) = self.inner().store.retire(runner).await {
+        attendance.set(ProcessId::NOBODY);
+        if let Err(error) = self.inner().store.release_lease(runner).await {
             tracing::warn!("this process could not sign off: {error}");
         }
     }
@@ -187,18 +187,18 @@ impl Engine {
     /// Whether somebody works on a task, or will soon without being asked to.
     pub async fn is_cared_for(&self, task: &TaskHead) -> Result<bool, Failure> {
         let keeps_watch = self.inner().attendance.keeps_watch.load(Ordering::Relaxed);
-        Ok(task.runner != Runner::NOBODY && (keeps_watch || self.is_at_work(task.runner).await?))
+        Ok(task.runner != ProcessId::NOBODY && (keeps_watch || self.is_at_work(task.runner).await?))
     }
 
-    pub(crate) async fn is_at_work(&self, runner: Runner) -> Result<bool, Failure> {
+    pub(crate) async fn is_at_work(&self, runner: ProcessId) -> Result<bool, Failure> {
         let inner = self.inner();
-        inner.store.is_at_work(runner, inner.journal.now()).await.map_err(store_failure)
+        inner.store.is_process_alive(runner, inner.journal.now()).await.map_err(store_failure)
     }
 
     /// A task that is gone on with here is this process's from now on.
     pub(crate) async fn claim(&self, task: &mut Task) -> Result<(), Failure> {
         let runner = self.attend().await?;
-        if runner == Runner::NOBODY || task.head.runner == runner {
+        if runner == ProcessId::NOBODY || task.head.runner == runner {
             return Ok(());
         }
         self.assign_runner(task).await
@@ -211,7 +211,7 @@ impl Engine {
     pub(crate) async fn adopt_orphan(&self, task: &mut Task) -> Result<bool, Failure> {
         let owner = task.head.runner;
         let runner = self.attend().await?;
-        let is_others = runner != Runner::NOBODY && owner != Runner::NOBODY && owner != runner;
+        let is_others = runner != ProcessId::NOBODY && owner != ProcessId::NOBODY && owner != runner;
         if !is_others || !task.head.state.is_waiting() || self.is_at_work(owner).await? {
             return Ok(false);
         }
@@ -222,36 +222,36 @@ impl Engine {
     /// Makes a task this process's, whichever process it belongs to.
     pub(crate) async fn assign_runner(&self, task: &mut Task) -> Result<(), Failure> {
         let runner = self.attend().await?;
-        self.inner().store.claim(&task.head.id, runner).await.map_err(store_failure)?;
+        self.inner().store.assign_task(&task.head.id, runner).await.map_err(store_failure)?;
         task.head.runner = runner;
         Ok(())
     }
 
-    pub(crate) fn runner(&self) -> Runner {
+    pub(crate) fn runner(&self) -> ProcessId {
         self.inner().runner_here()
     }
 
-    pub(crate) async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
+    pub(crate) async fn beat(&self, runner: ProcessId) -> Result<(), StoreError> {
         let inner = self.inner();
         let until = inner.journal.now().checked_add(inner.store.lease());
-        inner.store.beat(runner, until.unwrap_or_else(|_| inner.journal.now())).await
+        inner.store.acquire_lease(runner, until.unwrap_or_else(|_| inner.journal.now())).await
     }
 
     /// Says again that this process is at work. Answers whether it was not taken for gone.
-    pub(crate) async fn renew(&self, runner: Runner) -> Result<bool, StoreError> {
+    pub(crate) async fn renew(&self, runner: ProcessId) -> Result<bool, StoreError> {
         let inner = self.inner();
         let until = inner.journal.now().checked_add(inner.store.lease());
         inner.store.renew(runner, until.unwrap_or_else(|_| inner.journal.now())).await
     }
 
     /// Takes another number in place of one under which this process was taken for gone. What it worked on is others' now.
-    pub(crate) async fn replace_lost_lease(&self, lost: Runner) -> Result<(), StoreError> {
+    pub(crate) async fn replace_lost_lease(&self, lost: ProcessId) -> Result<(), StoreError> {
         let attendance = &self.inner().attendance;
         if attendance.runner() != lost {
             return Ok(());
         }
         attendance.mark_lost(lost);
-        let runner = Runner::fresh();
+        let runner = ProcessId::fresh();
         self.beat(runner).await?;
         attendance.set(runner);
         tracing::warn!(
@@ -264,7 +264,7 @@ impl Engine {
     pub(crate) fn can_judge_leases(&self) -> bool {
         let store = &self.inner().store;
         let renewals = *self.inner().attendance.renewals.lock();
-        renewals.can_judge_expired_leases(Instant::now(), store.lease(), store.sees_deaths())
+        renewals.can_judge_expired_leases(Instant::now(), store.lease(), store.detects_process_exit())
     }
 
     /// Says that this process is at work for as long as its engine is there.

@@ -4,7 +4,7 @@ use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::{Scope, TaskId},
-    push::Push,
+    push::PushSubscription,
 };
 
 use crate::engine::{Engine, store_failure};
@@ -13,12 +13,12 @@ use crate::engine::{Engine, store_failure};
 
 impl Engine {
     /// Has somebody told of a task.
-    pub async fn put_push(&self, push: &Push) -> Result<(), Failure> {
+    pub async fn put_push(&self, push: &PushSubscription) -> Result<(), Failure> {
         self.inner().store.put_push(push).await.map_err(store_failure)
     }
 
     /// Who is told of a caller's task.
-    pub async fn pushes(&self, caller: &Caller, task: &TaskId) -> Result<Vec<Push>, Failure> {
+    pub async fn pushes(&self, caller: &Caller, task: &TaskId) -> Result<Vec<PushSubscription>, Failure> {
         self.own_task(caller, task.as_str()).await?;
         let mut pushes = self.inner().store.pushes(task).await.map_err(store_failure)?;
         let tokens = pushes.iter().filter_map(|push| push.created_with.clone()).collect();
@@ -38,7 +38,7 @@ impl Engine {
         let store = &self.inner().store;
         let tokens = store.push_tokens().await.map_err(store_failure)?;
         for token in self.ended_tokens(tokens).await? {
-            let removed = store.remove_pushes_of(&token).await.map_err(store_failure)?;
+            let removed = store.remove_pushes_with_token(&token).await.map_err(store_failure)?;
             // Of several processes, the one that removed them says so.
             if removed > 0 {
                 tracing::info!(
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Those in a scope that were given up, the newest first.
-    pub async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, Failure> {
+    pub async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, Failure> {
         self.inner().store.dead_pushes(scope, limit).await.map_err(store_failure)
     }
 }

@@ -22,7 +22,7 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::{
-    agent::{Agent, Keep, OldCard, Probe, Trust},
+    agent::{Agent, AgentTrust, CardRevision, Probe, RowStorage},
     card::Dialect,
     clock::Clock,
     credential::Credential,
@@ -202,7 +202,11 @@ impl Registry {
     }
 
     /// Changes how far an agent is trusted. The next call sees it.
-    pub async fn set_trust(&self, agent: &Arc<Agent>, trust: Trust) -> Result<Arc<Agent>, RegistryError> {
+    pub async fn set_trust(
+        &self,
+        agent: &Arc<Agent>,
+        trust: AgentTrust,
+    ) -> Result<Arc<Agent>, RegistryError> {
         self.update(agent, |row| row.trust = trust).await
     }
 
@@ -230,7 +234,7 @@ impl Registry {
 
     /// Forgets an agent. That alone revokes it: every permission is built from live rows.
     pub async fn remove(&self, agent: &Arc<Agent>) -> Result<(), RegistryError> {
-        if agent.keep == Keep::Configured {
+        if agent.keep == RowStorage::Configured {
             return Err(RegistryError::Configured(agent.slug.clone()));
         }
         let _changing = self.changing.lock().await;
@@ -239,15 +243,15 @@ impl Registry {
 
     async fn forget(&self, agent: &Agent) -> Result<(), RegistryError> {
         let made = match agent.keep {
-            Keep::Stored | Keep::Configured => self.store.remove_agent(&agent.id).await?,
+            RowStorage::Stored | RowStorage::Configured => self.store.remove_agent(&agent.id).await?,
             // A stored row of the same address may come to light again: read everything.
-            Keep::Session => None,
+            RowStorage::Session => None,
         };
         self.publish(self.live.load().without(&agent.id), made, true).await
     }
 
     /// The cards an agent had before, newest first.
-    pub async fn history(&self, agent: &Agent) -> Result<Vec<OldCard>, RegistryError> {
+    pub async fn history(&self, agent: &Agent) -> Result<Vec<CardRevision>, RegistryError> {
         Ok(self.store.card_history(&agent.id).await?)
     }
 
@@ -279,8 +283,8 @@ impl Registry {
 
     async fn put(&self, row: Agent, expected: Option<u64>) -> Result<Arc<Agent>, RegistryError> {
         let made = match row.keep {
-            Keep::Stored | Keep::Configured => Some(self.store.put_agent(&row, expected).await?),
-            Keep::Session => self.live.load().generation,
+            RowStorage::Stored | RowStorage::Configured => Some(self.store.put_agent(&row, expected).await?),
+            RowStorage::Session => self.live.load().generation,
         };
         let row = Arc::new(row);
         let live = self.live.load();
@@ -312,7 +316,7 @@ impl Registry {
         let generation = self.store.generation();
         let stored = self.store.agents().await?;
         let live = self.live.load();
-        let session = live.all().filter(|row| row.keep == Keep::Session).cloned();
+        let session = live.all().filter(|row| row.keep == RowStorage::Session).cloned();
         let mut agents: Vec<Arc<Agent>> = session.collect();
         let own = agents.len();
         // A row that has not moved keeps its place in memory, and whoever compares it sees that it is the same.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    call::{Call, Caller, Cancel, Door, Spoken, Target},
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, OriginalMessage},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
     json::Json,
     message::{Message, Part},
@@ -41,11 +41,11 @@ pub(crate) struct SentCall {
     task: TaskId,
     caller: Caller,
     hops: u8,
-    door: Door,
+    door: EntryProtocol,
     agent: AgentId,
     skill: Option<String>,
     parts: Vec<Part>,
-    continues: Remote,
+    continues: RemoteIds,
     session: Arc<str>,
     spoken: Option<SentMessage>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct SentCancel {
     caller: Caller,
     agent: AgentId,
     skill: Option<String>,
-    remote: Remote,
+    remote: RemoteIds,
 }
 
 // === impl SentCall ===
@@ -96,7 +96,7 @@ impl SentCall {
 
     pub(crate) fn into_call(self, engine: &Engine) -> Result<Call, Failure> {
         let spoken = self.spoken.map(|sent| {
-            Arc::new(Spoken {
+            Arc::new(OriginalMessage {
                 message: sent.message,
                 metadata: sent.metadata,
                 extensions: sent.extensions,
@@ -122,7 +122,7 @@ impl SentCall {
 // === impl SentCancel ===
 
 impl SentCancel {
-    pub(crate) fn new(cancel: &Cancel) -> Self {
+    pub(crate) fn new(cancel: &CancelRequest) -> Self {
         Self {
             caller: cancel.caller.clone(),
             agent: cancel.target.agent.id.clone(),
@@ -131,19 +131,20 @@ impl SentCancel {
         }
     }
 
-    pub(crate) fn into_cancel(self, engine: &Engine) -> Result<Cancel, Failure> {
+    pub(crate) fn into_cancel(self, engine: &Engine) -> Result<CancelRequest, Failure> {
         let target = find_target(engine, &self.agent, self.skill.as_deref())?;
-        Ok(Cancel { caller: self.caller, target, remote: self.remote })
+        Ok(CancelRequest { caller: self.caller, target, remote: self.remote })
     }
 }
 
-fn skill_id(target: &Target) -> Option<String> {
+fn skill_id(target: &CallTarget) -> Option<String> {
     target.skill.as_ref().map(|skill| skill.id.as_str().to_owned())
 }
 
-fn find_target(engine: &Engine, agent: &AgentId, skill: Option<&str>) -> Result<Target, Failure> {
-    let missing =
-        |what: String| Failure::new(Kind::Conflict, format!("{what} was removed; list the tools again"));
+fn find_target(engine: &Engine, agent: &AgentId, skill: Option<&str>) -> Result<CallTarget, Failure> {
+    let missing = |what: String| {
+        Failure::new(FailureKind::Conflict, format!("{what} was removed; list the tools again"))
+    };
     let agent = engine.registry().get(agent).ok_or_else(|| missing(format!("agent {agent}")))?;
     let skill = match skill {
         Some(id) => {
@@ -152,5 +153,5 @@ fn find_target(engine: &Engine, agent: &AgentId, skill: Option<&str>) -> Result<
         }
         None => None,
     };
-    Ok(Target { agent, skill })
+    Ok(CallTarget { agent, skill })
 }

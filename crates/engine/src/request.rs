@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     ids::TaskId,
     json::Json,
     message::Part,
@@ -18,9 +18,9 @@ pub struct Request {
     /// Who.
     pub caller: Caller,
     /// By which door.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// From whom.
-    pub target: Target,
+    pub target: CallTarget,
     /// What is said.
     pub parts: Vec<Part>,
     /// The id that a new task shall have, when it was promised to somebody under one.
@@ -43,12 +43,12 @@ pub struct Request {
 
 impl Request {
     /// A call of a skill with arguments.
-    pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
+    pub fn skill(caller: Caller, door: EntryProtocol, target: CallTarget, args: Json) -> Self {
         Self::message(caller, door, target, vec![Part::data(args)])
     }
 
     /// A message in parts.
-    pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
+    pub const fn message(caller: Caller, door: EntryProtocol, target: CallTarget, parts: Vec<Part>) -> Self {
         Self {
             caller,
             door,

@@ -4,7 +4,7 @@
 use rialto_model::{
     call::Caller,
     credential::Secret,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
 };
 
@@ -30,14 +30,14 @@ impl Engine {
         let is_ours = inner.running.lock().contains_key(&task.head.id);
         if is_ours || task.head.state.is_terminal() || task.head.remote.task_id.is_none() {
             let message = format!("task {id} cannot be followed at its agent; get_task tells how it stands");
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let seat = inner.limits.admit(caller, inner.journal.now())?;
         let agent = self.agent_of(&task).ok_or_else(|| gone(id, &task))?;
         let wall_clock = inner.config.wall_clock(&caller.scope.org, &agent);
         let target = target_of(agent, &task);
         let events = self.ask_again(&task, caller, &target);
-        let events = events.map_err(|denied| Failure::new(Kind::Denied, denied))?;
+        let events = events.map_err(|denied| Failure::new(FailureKind::Denied, denied))?;
         let verb = verb_of(&call_of(&task, caller, &target), task.head.args.clone());
         let announcement = inner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
@@ -67,7 +67,8 @@ impl Engine {
         let fresh: [u8; 32] = rand::random();
         let text: String = fresh.iter().map(|byte| format!("{byte:02x}")).collect();
         let kept = self.inner().store.seed(name, &Secret::from(text)).await.map_err(store_failure)?;
-        let broken = || Failure::new(Kind::Internal, format!("the seed \"{name}\" in the store is not one"));
+        let broken =
+            || Failure::new(FailureKind::Internal, format!("the seed \"{name}\" in the store is not one"));
         bytes(kept.expose()).ok_or_else(broken)
     }
 }

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 use rialto_route::skills::SkillIndex;
@@ -91,7 +91,8 @@ impl Router {
         }
         let (registry, of) = (Arc::clone(registry), scope.clone());
         let made = tokio::task::spawn_blocking(move || SkillIndex::of(version, registry.agents(&of))).await;
-        let made = made.map_err(|_| Failure::new(Kind::Internal, "the choice was cut off; try again"))?;
+        let made =
+            made.map_err(|_| Failure::new(FailureKind::Internal, "the choice was cut off; try again"))?;
         let made = Arc::new(made);
         self.indexes.rcu(|kept| {
             let others = kept.iter().filter(|(of, _)| of != scope).cloned();

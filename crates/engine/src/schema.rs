@@ -12,8 +12,8 @@ use std::{collections::HashMap, sync::Arc};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use parking_lot::Mutex;
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     ids::{AgentId, SkillId},
     json::Json,
 };
@@ -66,7 +66,7 @@ impl Default for Schemas {
 
 impl Schemas {
     /// Refuses arguments that the skill's schema does not allow, naming the first place that is wrong.
-    pub(crate) async fn check(&self, target: &Target, args: &Json) -> Result<(), Failure> {
+    pub(crate) async fn check(&self, target: &CallTarget, args: &Json) -> Result<(), Failure> {
         let Some(schema) = target.skill.as_ref().and_then(|skill| skill.input_schema.as_ref()) else {
             return Ok(());
         };
@@ -89,19 +89,22 @@ impl Schemas {
         let args = args.clone();
         let checked = tokio::task::spawn_blocking(move || usable.check(&args)).await;
         checked.unwrap_or_else(|_| {
-            Err(Failure::new(Kind::Internal, "the arguments could not be checked against the skill's schema"))
+            Err(Failure::new(
+                FailureKind::Internal,
+                "the arguments could not be checked against the skill's schema",
+            ))
         })
     }
 
     /// Whether arguments may fit, for choosing among skills: a check that would take long is left to the call.
-    pub(crate) fn may_fit(&self, target: &Target, args: &Json) -> bool {
+    pub(crate) fn may_fit(&self, target: &CallTarget, args: &Json) -> bool {
         let schema = target.skill.as_ref().and_then(|skill| skill.input_schema.as_ref());
         let Some(usable) = schema.and_then(|schema| self.usable(target, schema)) else { return true };
         usable.evaluations(args) > MAX_INLINE_EVALUATIONS || usable.check(args).is_ok()
     }
 
     /// Why a value does not fit the schema that one of the target's skills has for it.
-    pub fn check_value(&self, target: &Target, schema: &Json, value: &Value) -> Result<(), String> {
+    pub fn check_value(&self, target: &CallTarget, schema: &Json, value: &Value) -> Result<(), String> {
         let Some(usable) = self.usable(target, schema) else { return Ok(()) };
         let (values, depth) = measure(value);
         let evaluations = usable.cost.evaluations(values, depth);
@@ -116,7 +119,7 @@ impl Schemas {
     }
 
     /// A schema that was compiled before; the inner none says that it cannot be used.
-    fn known(&self, target: &Target, text: &Json) -> Option<Option<Arc<SchemaVerdict>>> {
+    fn known(&self, target: &CallTarget, text: &Json) -> Option<Option<Arc<SchemaVerdict>>> {
         let skill = target.skill.as_ref()?;
         let compiled = self.compiled.lock();
         let known = compiled.get(&(target.agent.id.clone(), skill.id.clone()))?;
@@ -125,11 +128,11 @@ impl Schemas {
         is_same.then(|| known.usable.clone())
     }
 
-    fn usable(&self, target: &Target, text: &Json) -> Option<Arc<SchemaVerdict>> {
+    fn usable(&self, target: &CallTarget, text: &Json) -> Option<Arc<SchemaVerdict>> {
         self.known(target, text).unwrap_or_else(|| self.remember(target, text, compile(text)))
     }
 
-    async fn compile_aside(&self, target: &Target, text: &Json) -> Option<Arc<SchemaVerdict>> {
+    async fn compile_aside(&self, target: &CallTarget, text: &Json) -> Option<Arc<SchemaVerdict>> {
         let _turn = self.long_checks.acquire().await;
         let schema = text.clone();
         let compiled = tokio::task::spawn_blocking(move || compile(&schema)).await;
@@ -138,7 +141,7 @@ impl Schemas {
 
     fn remember(
         &self,
-        target: &Target,
+        target: &CallTarget,
         text: &Json,
         compiled: Result<SchemaVerdict, String>,
     ) -> Option<Arc<SchemaVerdict>> {
@@ -218,10 +221,10 @@ fn invalid(error: &ValidationError<'_>) -> Failure {
     let place = if path.is_empty() { "the arguments".to_owned() } else { format!("arguments{path}") };
     let data =
         json!({ "path": path, "expected": error.to_string(), "schemaPath": error.schema_path().to_string() });
-    Failure::new(Kind::Invalid, format!("{place}: {error}")).with_data(Json::of(&data))
+    Failure::new(FailureKind::Invalid, format!("{place}: {error}")).with_data(Json::of(&data))
 }
 
-fn warn_unchecked(target: &Target, evaluations: u64) {
+fn warn_unchecked(target: &CallTarget, evaluations: u64) {
     tracing::warn!(
         agent.id = %target.agent.id, skill.id = target.skill_id(),
         "arguments of {} were not checked: it could take {evaluations} evaluations of its schema", target.verb()
@@ -268,10 +271,10 @@ mod tests {
 
     use super::*;
 
-    fn target(schema: &Value) -> Target {
+    fn target(schema: &Value) -> CallTarget {
         let skill = Skill { input_schema: Some(Json::of(schema)), ..rialto_testkit::agents::skill("s") };
         let agent = rialto_testkit::agents::agent("A", vec![skill.clone()]);
-        Target { agent: Arc::new(agent), skill: Some(Arc::new(skill)) }
+        CallTarget { agent: Arc::new(agent), skill: Some(Arc::new(skill)) }
     }
 
     #[test]

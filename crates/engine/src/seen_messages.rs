@@ -92,8 +92,12 @@ impl Engine {
             return Ok(true);
         }
         *asking = Some(Instant::now() + PAUSE);
-        let known =
-            self.inner().store.messages(self.runner(), MAX_MESSAGES / 2).await.map_err(store_failure)?;
+        let known = self
+            .inner()
+            .store
+            .message_numbers(self.runner(), MAX_MESSAGES / 2)
+            .await
+            .map_err(store_failure)?;
         let Some(known) = known else { return Ok(true) };
         let filters = BloomFilters::new(surprises);
         known.iter().for_each(|number| filters.add(*number));
@@ -170,12 +174,12 @@ fn bits_of(number: u64) -> impl Iterator<Item = (usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::store::number_of_message;
+    use rialto_model::store::hash_message;
 
     use super::*;
 
     fn number(message: usize) -> u64 {
-        number_of_message(b"default", b"main", b"ann", message.to_string().as_bytes())
+        hash_message(b"default", b"main", b"ann", message.to_string().as_bytes())
     }
 
     #[test]

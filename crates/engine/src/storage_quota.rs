@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::OrgId,
     json::Json,
     store::{Store, StoreError},
@@ -125,5 +125,6 @@ fn used_up(org: &OrgId, used: u64, max: u64, key: &str) -> Failure {
         "org {org} keeps {used} bytes of tasks and audit records, and may keep {max}; raise {key} in rialto.toml, or free space by \
          keeping less with keep_tasks_hours and keep_audit_days under [store]"
     );
-    Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "limit": key, "max": max, "used": used })))
+    Failure::new(FailureKind::Busy, message)
+        .with_data(Json::of(&json!({ "limit": key, "max": max, "used": used })))
 }

@@ -9,7 +9,8 @@ use rialto_model::store::{Layered, Store, StoreError, StoreLayer};
 use tokio::time::timeout;
 
 /// Operations that read or change a large part of the store. Nobody waits for them in a call.
-const WITHOUT_DEADLINE: [&str; 6] = ["verify_audit", "verify_audit_in_sight", "sweep", "audit_trail", "costs", "audit_after"];
+const WITHOUT_DEADLINE: [&str; 6] =
+    ["verify_audit", "verify_audit_with_progress", "sweep", "audit_records", "costs", "audit_after"];
 
 /// A deadline for each operation of a store.
 #[derive(Clone)]

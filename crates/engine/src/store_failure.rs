@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     store::StoreError,
 };
@@ -25,7 +25,7 @@ const MIN_STORE_TIME: Duration = Duration::from_secs(1);
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Conflict => {
-            Failure::new(Kind::Conflict, "the task was changed by somebody else; look at it again")
+            Failure::new(FailureKind::Conflict, "the task was changed by somebody else; look at it again")
         }
         StoreError::Unavailable(_) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
@@ -35,7 +35,10 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
         }
         StoreError::Taken(_) | StoreError::Corrupt(_) | StoreError::Unwritable(_) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
-            Failure::new(Kind::Internal, "the store did not do this; see the server's log for the reason")
+            Failure::new(
+                FailureKind::Internal,
+                "the store did not do this; see the server's log for the reason",
+            )
         }
     }
 }
@@ -44,7 +47,7 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
 pub(crate) fn read_failure(error: StoreError) -> Failure {
     let failure = store_failure(error);
     match failure.kind {
-        Kind::StoreUnavailable => unavailable(
+        FailureKind::StoreUnavailable => unavailable(
             "the task could not be read: the store is not available; ask for it again in a moment, its state is not lost",
         ),
         _ => failure,
@@ -53,7 +56,7 @@ pub(crate) fn read_failure(error: StoreError) -> Failure {
 
 /// The same failure of a call that has not left: one of the store says that the call was not made.
 pub(crate) fn not_made(failure: Failure) -> Failure {
-    if failure.kind == Kind::StoreUnavailable {
+    if failure.kind == FailureKind::StoreUnavailable {
         return unavailable(
             "the call could not be recorded, so it was not made: the store is not available; call again in a moment, and see the \
              server's log if it stays so",
@@ -80,6 +83,6 @@ pub(crate) fn store_deadline(begun: Instant, wall_clock: Duration) -> Instant {
 
 /// A failure that says that the store is not available.
 pub(crate) fn unavailable(message: &str) -> Failure {
-    Failure::new(Kind::StoreUnavailable, message)
+    Failure::new(FailureKind::StoreUnavailable, message)
         .with_data(Json::of(&json!({ "retryAfter": RETRY_AFTER_SECS })))
 }

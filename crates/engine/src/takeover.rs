@@ -8,16 +8,16 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    call::{Call, Caller, CallerKind, Follow, Spoken, Target},
+    call::{Call, CallTarget, Caller, CallerKind, FollowRequest, OriginalMessage},
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    ids::{AgentId, Runner},
+    failure::{Failure, FailureKind},
+    ids::{AgentId, ProcessId},
     message::Part,
     presence::CallerPresence,
-    rights::Rights,
     store::StoreError,
     task::{Task, TaskHead},
+    token_scopes::TokenScopes,
 };
 use rialto_policy::Permitted;
 use tokio::time::Instant;
@@ -69,11 +69,11 @@ impl Engine {
                 Ok(runner) => runner,
                 Err(failure) => {
                     tracing::error!("this process could not say that it is at work: {failure}");
-                    Runner::NOBODY
+                    ProcessId::NOBODY
                 }
             };
-            let may_judge = self.inner().store.sees_deaths() || self.can_judge_leases();
-            if runner != Runner::NOBODY && !self.is_draining() && may_judge {
+            let may_judge = self.inner().store.detects_process_exit() || self.can_judge_leases();
+            if runner != ProcessId::NOBODY && !self.is_draining() && may_judge {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing
@@ -89,14 +89,14 @@ impl Engine {
         }
     }
 
-    async fn take_over(&self, runner: Runner) -> Result<(), StoreError> {
+    async fn take_over(&self, runner: ProcessId) -> Result<(), StoreError> {
         // What a process held that is gone is recorded before its tasks are looked at.
         self.inner().journal.recover_held().await?;
         loop {
             // By then no lease is over: only processes whose death is seen are gone.
             let now =
                 if self.can_judge_leases() { self.inner().journal.now() } else { Timestamp::UNIX_EPOCH };
-            let left = self.inner().store.take_over(runner, now, AT_ONCE).await?;
+            let left = self.inner().store.take_over_tasks(runner, now, AT_ONCE).await?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -105,7 +105,7 @@ impl Engine {
                 let id = head.id.clone();
                 match self.resume(head.clone()).await {
                     Ok(()) => {}
-                    Err(failure) if failure.kind == Kind::StoreUnavailable => self.resume_later(head),
+                    Err(failure) if failure.kind == FailureKind::StoreUnavailable => self.resume_later(head),
                     Err(failure) => {
                         tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
                     }
@@ -121,7 +121,7 @@ impl Engine {
             let mut pause = FIRST_PAUSE;
             while let Some(engine) = engine.get() {
                 match engine.resume(head.clone()).await {
-                    Err(failure) if failure.kind == Kind::StoreUnavailable => {}
+                    Err(failure) if failure.kind == FailureKind::StoreUnavailable => {}
                     Err(failure) => {
                         let id = &head.id;
                         tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
@@ -190,17 +190,22 @@ impl Engine {
         task.head.remote.task_id.is_some() && until.is_ok_and(|until| self.inner().journal.now() < until)
     }
 
-    pub(crate) fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+    pub(crate) fn ask_again(
+        &self,
+        task: &Task,
+        caller: &Caller,
+        target: &CallTarget,
+    ) -> Result<Events, String> {
         let inner = Arc::clone(self.inner());
         let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
-        let follow = Follow { caller, target, remote, to_the_end: true };
+        let follow = FollowRequest { caller, target, remote, to_the_end: true };
         inner.check(follow.clone()).map_err(|denied| denied.to_string())?;
         let begun = tokio::time::Instant::now();
         let patience = Duration::from_secs(inner.config.patience_secs);
         Ok(insistently(inner, follow, begun + patience))
     }
 
-    fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+    fn run_again(&self, task: &Task, caller: &Caller, target: &CallTarget) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
         if !is_repeatable && !target.agent.backing.begins_once() {
             let why = "the process stopped while this ran, and nothing says that it can safely be run twice; the agent may have done it: check \
@@ -225,7 +230,7 @@ impl Engine {
     async fn end(&self, mut task: Task, why: &str) -> Result<(), Failure> {
         let id = task.head.id.clone();
         tracing::warn!(task.id = %id, "task {id} ends, because the process that worked on it is gone: {why}");
-        let failure = Failure::new(Kind::PeerFailed, why);
+        let failure = Failure::new(FailureKind::PeerFailed, why);
         let inner = self.inner();
         if let Some(agent) = self.agent_of(&task) {
             let target = target_of(agent, &task);
@@ -250,7 +255,7 @@ impl Engine {
             scope: head.scope.clone(),
             kind,
             id: head.caller.clone(),
-            rights: Rights::ALL,
+            rights: TokenScopes::ALL,
             token: None,
             proof: None,
             hops: 0,
@@ -261,7 +266,7 @@ impl Engine {
 pub(crate) type Events = BoxStream<'static, Event>;
 
 /// The same call once more.
-pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
+pub(crate) fn call_of(task: &Task, caller: &Caller, target: &CallTarget) -> Call {
     let said = task.history.first().map(|message| message.parts.clone());
     Call {
         task: task.head.id.clone(),
@@ -272,16 +277,16 @@ pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
         continues: task.head.remote.clone(),
         session: Arc::clone(&task.head.session),
         trace: None,
-        spoken: task.history.first().map(|message| Arc::new(Spoken::new(message.clone(), None))),
+        spoken: task.history.first().map(|message| Arc::new(OriginalMessage::new(message.clone(), None))),
         presence: CallerPresence::default(),
     }
 }
 
 /// What an agent tells of a task, asked again when it cannot be asked.
-fn insistently(inner: Arc<EngineInner>, follow: Follow, until: tokio::time::Instant) -> Events {
+fn insistently(inner: Arc<EngineInner>, follow: FollowRequest, until: tokio::time::Instant) -> Events {
     struct Asking {
         inner: Arc<EngineInner>,
-        follow: Follow,
+        follow: FollowRequest,
         heard: Option<BoxStream<'static, Result<Event, Failure>>>,
         pause: Duration,
         until: tokio::time::Instant,
@@ -293,11 +298,11 @@ fn insistently(inner: Arc<EngineInner>, follow: Follow, until: tokio::time::Inst
                 Some(heard) => heard.next().await,
                 None => match asking.inner.check(asking.follow.clone()) {
                     Ok(permitted) => {
-                        let permitted: Permitted<Follow> = permitted;
+                        let permitted: Permitted<FollowRequest> = permitted;
                         asking.heard.insert(asking.inner.peer.follow(permitted)).next().await
                     }
                     Err(denied) => {
-                        let failure = Failure::new(Kind::Denied, denied.to_string());
+                        let failure = Failure::new(FailureKind::Denied, denied.to_string());
                         return Some((Event::failed(failure), asking));
                     }
                 },

@@ -3,15 +3,15 @@
 //! When the store does not say whether it has the task, the call is not made, and the task is ended should it turn up.
 
 use rialto_model::{
+    audit_event::AuditEvent,
     call::Call,
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{ContentHash, Message, Role},
     store::StoreError,
     task::{Task, TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use tokio::time::Instant;
 
@@ -34,7 +34,7 @@ pub(crate) struct TaskStart {
     pub(crate) talk: Option<Box<Talk>>,
     /// Version of the task that the call is meant for.
     pub(crate) answers: Option<u64>,
-    pub(crate) pre: VerbEvent,
+    pub(crate) pre: AuditEvent,
 }
 
 // === impl Engine ===
@@ -81,14 +81,14 @@ impl Engine {
             runner: self.attend().await?,
             state: TaskState::Submitted,
             version: 0,
-            remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
+            remote: RemoteIds { task_id: None, context_id: call.continues.context_id.clone() },
             created_at: now,
             updated_at: now,
         })
     }
 
     /// Writes a new task down, with the message that begins it if it belongs to a conversation.
-    async fn open(&self, head: TaskHead, talk: Option<Box<Talk>>, pre: VerbEvent) -> Result<Task, Failure> {
+    async fn open(&self, head: TaskHead, talk: Option<Box<Talk>>, pre: AuditEvent) -> Result<Task, Failure> {
         if let Some(talk) = talk {
             return self.open_talk(head, *talk, pre).await;
         }
@@ -105,7 +105,7 @@ impl Engine {
         announcement: &mut AuditSpan,
     ) -> Result<Task, Failure> {
         begun.inspect_err(|failure| {
-            if let Some(unsent) = unsent.filter(|_| failure.kind == Kind::StoreUnavailable) {
+            if let Some(unsent) = unsent.filter(|_| failure.kind == FailureKind::StoreUnavailable) {
                 self.inner().journal.end_unsent(head, unsent, announcement, failure);
             }
         })
@@ -116,7 +116,7 @@ impl Engine {
         &self,
         mut task: Task,
         (said, content_hash): (Message, Option<ContentHash>),
-        pre: VerbEvent,
+        pre: AuditEvent,
         answers: Option<u64>,
     ) -> Result<Task, Failure> {
         let message = redact_message(said, None);

@@ -16,7 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::{
     clock::Timestamp,
-    event::{Event, Recorded},
+    event::{Event, RecordedEvent},
     failure::Failure,
     ids::TaskId,
     maps::FastMap,
@@ -47,7 +47,7 @@ struct ListenedTask {
 
 struct TaskChannel {
     /// Without gaps, the newest last.
-    recent: Mutex<VecDeque<Recorded>>,
+    recent: Mutex<VecDeque<RecordedEvent>>,
     version: watch::Sender<u64>,
     /// When somebody last looked for events that other processes have written.
     looked_at: Mutex<Instant>,
@@ -79,7 +79,11 @@ impl TaskListeners {
         };
         match events {
             Some(events) => {
-                channel.show((expected + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }));
+                channel.show((expected + 1..).zip(events).map(|(seq, event)| RecordedEvent {
+                    seq,
+                    at,
+                    event,
+                }));
             }
             None => channel.tell(expected + 1),
         }
@@ -116,7 +120,7 @@ impl TaskChannel {
     }
 
     /// Puts events at hand that are in the store, those that are not there yet, and tells of them.
-    fn show(&self, events: impl Iterator<Item = Recorded>) {
+    fn show(&self, events: impl Iterator<Item = RecordedEvent>) {
         let mut recent = self.recent.lock();
         for recorded in events {
             match recent.back().map(|last| last.seq + 1) {
@@ -149,7 +153,7 @@ impl TaskChannel {
     }
 
     /// What follows on `seen` and is at hand; nothing if the next event is not.
-    fn behind(&self, seen: u64) -> Vec<Recorded> {
+    fn behind(&self, seen: u64) -> Vec<RecordedEvent> {
         let recent = self.recent.lock();
         let Some(first) = recent.iter().position(|recorded| recorded.seq == seen + 1) else {
             return Vec::new();
@@ -173,7 +177,7 @@ impl Following {
     }
 
     /// Waits for what happens next; never nothing. What was waited for in vain can be waited for again.
-    pub async fn next(&mut self) -> Result<Vec<Recorded>, Failure> {
+    pub async fn next(&mut self) -> Result<Vec<RecordedEvent>, Failure> {
         loop {
             let at_hand = self.channel.behind(self.seen);
             if !at_hand.is_empty() {
@@ -213,7 +217,7 @@ impl Following {
         self.seen = self.seen.max(version);
     }
 
-    fn hand_out(&mut self, events: Vec<Recorded>) -> Vec<Recorded> {
+    fn hand_out(&mut self, events: Vec<RecordedEvent>) -> Vec<RecordedEvent> {
         self.seen = events.last().map_or(self.seen, |last| last.seq);
         events
     }
@@ -227,14 +231,14 @@ impl Drop for Following {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::event::Aside;
+    use rialto_model::event::EventAside;
 
     use super::*;
 
-    fn events(numbers: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = Recorded> {
+    fn events(numbers: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = RecordedEvent> {
         numbers.map(|seq| {
-            let event = Event::Progress { working: true, message: None, aside: Aside::default() };
-            Recorded { seq, at: Timestamp::UNIX_EPOCH, event }
+            let event = Event::Progress { working: true, message: None, aside: EventAside::default() };
+            RecordedEvent { seq, at: Timestamp::UNIX_EPOCH, event }
         })
     }
 

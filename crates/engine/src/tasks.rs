@@ -5,10 +5,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Follow, Target},
-    deployed::skill,
+    backing::skill,
+    call::{CallTarget, Caller, FollowRequest},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::SkillId,
     store::{StoreError, TaskFilter},
     task::{Task, TaskHead},
@@ -41,9 +41,9 @@ impl Engine {
         let Some(agent) = self.agent_of(&task) else { return Ok(task) };
         let target = target_of(agent, &task);
         let remote = task.head.remote.clone();
-        let follow = Follow { caller: caller.clone(), target, remote, to_the_end: false };
+        let follow = FollowRequest { caller: caller.clone(), target, remote, to_the_end: false };
         let permitted = inner.check(follow);
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         let mut heard = inner.peer.follow(permitted);
         let mut events = Vec::new();
         let mut budget = TaskBudget::fresh(&inner.config);
@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Who does the work of a caller's task.
-    pub async fn worker(&self, caller: &Caller, id: &str) -> Result<Target, Failure> {
+    pub async fn worker(&self, caller: &Caller, id: &str) -> Result<CallTarget, Failure> {
         let task = self.own_task(caller, id).await?;
         let agent = self.agent_of(&task).ok_or_else(|| gone(id, &task))?;
         Ok(target_of(agent, &task))
@@ -91,7 +91,7 @@ impl Engine {
         let task = self.own_task(caller, id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {id} is already {} and cannot be canceled", task.head.state);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let inner = self.inner();
         let agent = self.agent_of(&task).ok_or_else(|| gone(id, &task))?;
@@ -116,7 +116,7 @@ impl Engine {
                 self.inner().journal.read(head).await.map_err(read_failure)
             }
             // Somebody else's task is not there at all.
-            _ => Err(Failure::new(Kind::NotFound, format!("there is no task \"{id}\""))),
+            _ => Err(Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\""))),
         }
     }
 
@@ -148,7 +148,7 @@ impl Engine {
 
 /// A task was cancelled at its agent, and the store could not take that.
 fn unrecorded_cancel(id: &str, failure: Failure) -> Failure {
-    if failure.kind != Kind::StoreUnavailable {
+    if failure.kind != FailureKind::StoreUnavailable {
         return failure;
     }
     let message = format!(
@@ -160,14 +160,14 @@ fn unrecorded_cancel(id: &str, failure: Failure) -> Failure {
 
 pub(crate) fn gone(id: &str, task: &Task) -> Failure {
     let message = format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url);
-    Failure::new(Kind::NotFound, message)
+    Failure::new(FailureKind::NotFound, message)
 }
 
-pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
+pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> CallTarget {
     let id = task.head.skill.as_ref().map(SkillId::as_str);
     let known = id.and_then(|id| agent.card.skill(id)).cloned();
     // A workflow is run by its name also where it is no skill for others.
     let own = || id.filter(|_| agent.backing.begins_once()).map(|id| Arc::new(skill(id, id, "")));
     let skill = known.or_else(own);
-    Target { agent, skill }
+    CallTarget { agent, skill }
 }

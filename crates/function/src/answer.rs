@@ -6,9 +6,9 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rialto_model::{
+    a2a_json::{MessageJson, PartJson},
     json::Json,
     message::{Content, Part},
-    shape::{AsMessage, AsPart},
     task::Task,
 };
 use serde_json::json;
@@ -42,7 +42,7 @@ fn outcome(task: &Task, asked: &HeaderMap) -> Response {
             ([(header::CONTENT_TYPE, kind)], text.clone()).into_response()
         }
         parts => {
-            let shown: Vec<AsPart<'_>> = parts.iter().map(|part| AsPart(part)).collect();
+            let shown: Vec<PartJson<'_>> = parts.iter().map(|part| PartJson(part)).collect();
             json_answer(StatusCode::OK, Json::of(&shown).get().to_owned())
         }
     }
@@ -54,7 +54,7 @@ fn question(task: &Task) -> Response {
         "taskId": task.head.id,
         "contextId": task.head.remote.context_id,
         "state": task.head.state,
-        "message": task.message.as_ref().map(AsMessage),
+        "message": task.message.as_ref().map(MessageJson),
     });
     json_answer(StatusCode::ACCEPTED, body.to_string())
 }

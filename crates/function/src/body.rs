@@ -9,8 +9,8 @@ use futures::stream;
 use http::{HeaderMap, header};
 use multer::{Field, Multipart};
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     json::{Extra, Json, MAX_DEPTH, is_too_deep},
     media,
     message::{Content, Part},
@@ -23,7 +23,11 @@ const FORM_URLENCODED: &str = "application/x-www-form-urlencoded";
 const ARGUMENTS: &str = "arguments";
 
 /// Reads a body into parts: the arguments first, then files.
-pub(crate) async fn parts(headers: &HeaderMap, body: Bytes, target: &Target) -> Result<Vec<Part>, Failure> {
+pub(crate) async fn parts(
+    headers: &HeaderMap,
+    body: Bytes,
+    target: &CallTarget,
+) -> Result<Vec<Part>, Failure> {
     let declared = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = media::bare(declared);
     if kind == "multipart/form-data" {
@@ -43,7 +47,7 @@ pub(crate) async fn parts(headers: &HeaderMap, body: Bytes, target: &Target) -> 
 }
 
 /// Arguments from text: JSON, or words where the caller says that it is text and the skill takes words.
-fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure> {
+fn arguments(text: &str, is_text: bool, target: &CallTarget) -> Result<Json, Failure> {
     if text.trim().is_empty() {
         return Ok(Json::empty_object());
     }
@@ -52,7 +56,7 @@ fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure
     }
     match Json::parse(text.trim()) {
         Ok(data) if data.is_object() || !is_text => Ok(data),
-        _ if is_text && target.takes_words() => Ok(Target::words(text)),
+        _ if is_text && target.takes_words() => Ok(CallTarget::words(text)),
         Ok(data) => Ok(data),
         Err(error) => {
             let hint =
@@ -63,7 +67,7 @@ fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure
 }
 
 /// Reads a form: a field is a text argument, a field with a file name is a file, `arguments` is a JSON object of arguments.
-async fn form(declared: &str, body: Bytes, target: &Target) -> Result<Vec<Part>, Failure> {
+async fn form(declared: &str, body: Bytes, target: &CallTarget) -> Result<Vec<Part>, Failure> {
     let unreadable = |error: multer::Error| invalid(format!("the form could not be read: {error}"));
     let boundary = multer::parse_boundary(declared).map_err(unreadable)?;
     let mut fields = Multipart::new(stream::iter([Ok::<_, std::convert::Infallible>(body)]), boundary);
@@ -102,7 +106,7 @@ fn is_media(field: &Field<'_>) -> bool {
         .is_some_and(|kind| !kind.as_ref().starts_with("text/") && !media::is_json(kind.as_ref()))
 }
 
-fn file(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Result<Part, Failure> {
+fn file(bytes: &[u8], kind: String, name: Option<String>, target: &CallTarget) -> Result<Part, Failure> {
     let taken = media::taken_by_agent(&target.agent, target.skill.as_deref());
     if !media::suits(&media::bare(&kind), &taken) {
         let message = format!("{} does not take {kind}; it takes {}", target.verb(), taken.join(", "));
@@ -113,7 +117,7 @@ fn file(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Re
 }
 
 fn invalid(message: String) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }
 
 #[cfg(test)]
@@ -124,11 +128,11 @@ mod tests {
 
     use super::*;
 
-    fn target(modes: &[&str]) -> Target {
+    fn target(modes: &[&str]) -> CallTarget {
         let mut agent = agent("Desk", vec![skill("ask")]);
         Arc::make_mut(&mut agent.card).input_modes = modes.iter().map(|mode| (*mode).to_owned()).collect();
         let skill = Arc::clone(&agent.card.skills[0]);
-        Target { agent: Arc::new(agent), skill: Some(skill) }
+        CallTarget { agent: Arc::new(agent), skill: Some(skill) }
     }
 
     async fn read(kind: &str, body: &'static [u8], modes: &[&str]) -> Result<Vec<Part>, Failure> {
@@ -170,6 +174,6 @@ mod tests {
         assert_eq!(sent[0], data(r#"{"message":"what is this?","n":1.10}"#));
         assert_eq!((sent[1].filename.as_deref(), sent.len()), (Some("a.png"), 2));
         let broken = read("multipart/form-data", body, &[]).await.unwrap_err();
-        assert_eq!(broken.kind, Kind::Invalid);
+        assert_eq!(broken.kind, FailureKind::Invalid);
     }
 }

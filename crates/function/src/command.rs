@@ -2,9 +2,9 @@
 
 use rialto_edge::process::{Child, Launcher};
 use rialto_model::{
+    backing::{FunctionBacking, ProcessCommand},
     call::Call,
-    deployed::{Command, Function},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -19,11 +19,11 @@ const LAST_LINES: usize = 5;
 /// Runs a program. It ends when this is no longer waited for.
 pub(crate) async fn call(
     launcher: &Launcher,
-    command: &Command,
-    function: &Function,
+    command: &ProcessCommand,
+    function: &FunctionBacking,
     call: &Call,
 ) -> Result<Part, Failure> {
-    let failed = |message: String| Failure::new(Kind::PeerUnreachable, message);
+    let failed = |message: String| Failure::new(FailureKind::PeerUnreachable, message);
     let mut child = launcher.for_caller(&call.caller).start(command, &function.name).await.map_err(failed)?;
     let (stdin, stdout) = (child.stdin(), child.stdout());
     let args = call.args();
@@ -51,17 +51,17 @@ pub(crate) async fn call(
     let output = output.map_err(|error| failed(format!("{}: {error}", function.name)))?;
     if output.len() > LARGEST {
         let message = format!("the result of {} is larger than the limit of {LARGEST} bytes", function.name);
-        return Err(Failure::new(Kind::PeerGarbled, message));
+        return Err(Failure::new(FailureKind::PeerGarbled, message));
     }
     ended(&mut child, function).await?;
     Ok(part_of(&output, None))
 }
 
 /// Waits for the program's end, which must be a good one.
-async fn ended(child: &mut Child, function: &Function) -> Result<(), Failure> {
+async fn ended(child: &mut Child, function: &FunctionBacking) -> Result<(), Failure> {
     let status = child.wait().await;
     let status =
-        status.map_err(|error| Failure::new(Kind::Internal, format!("{}: {error}", function.name)))?;
+        status.map_err(|error| Failure::new(FailureKind::Internal, format!("{}: {error}", function.name)))?;
     if status.success() {
         return Ok(());
     }
@@ -69,5 +69,5 @@ async fn ended(child: &mut Child, function: &Function) -> Result<(), Failure> {
     let words = if last.is_empty() { String::new() } else { format!(": {last}") };
     let message = format!("{} failed ({status}){words}", function.name);
     let data = json!({ "exitCode": status.code(), "stderr": last });
-    Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data)))
 }

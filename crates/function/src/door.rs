@@ -13,9 +13,9 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::problem;
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
-    rights::Right,
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
+    token_scopes::TokenScope,
 };
 
 use crate::{answer, body, openapi::Descriptions};
@@ -42,7 +42,7 @@ pub fn router(engine: Engine, max_body_bytes: usize, needs_token: bool) -> Route
 }
 
 async fn describe(State(plain): State<Plain>, request: Request) -> Response {
-    let caller = match caller(&request, Right::Discover) {
+    let caller = match caller(&request, TokenScope::Discover) {
         Ok(caller) => caller,
         Err(failure) => return problem::answer(&failure),
     };
@@ -69,37 +69,37 @@ async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Req
 
 impl Plain {
     async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
-        let caller = caller(&request, Right::Call)?;
+        let caller = caller(&request, TokenScope::Call)?;
         let headers = request.headers().clone();
         let trace = rialto_edge::trace::of(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
-            Failure::new(Kind::Invalid, message)
+            Failure::new(FailureKind::Invalid, message)
         })?;
         self.engine.sync().await?;
         let target = self.engine.resolve(&caller, name).ok_or_else(|| {
             let message =
                 format!("there is no skill \"{name}\" here; GET {PATH}/openapi.json shows those there are");
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         })?;
         let parts = Box::pin(body::parts(&headers, body, &target)).await?;
         let request = rialto_engine::Request {
             trace,
-            ..rialto_engine::Request::message(caller, Door::Http, target, parts)
+            ..rialto_engine::Request::message(caller, EntryProtocol::Http, target, parts)
         };
         self.engine.call(request).await?.finish().await
     }
 }
 
 /// Who calls, if it has this right.
-fn caller(request: &Request, right: Right) -> Result<Caller, Failure> {
+fn caller(request: &Request, right: TokenScope) -> Result<Caller, Failure> {
     let caller = request.extensions().get::<Caller>().cloned();
-    let caller =
-        caller.ok_or_else(|| Failure::new(Kind::Unauthenticated, "this request does not say who calls"))?;
+    let caller = caller
+        .ok_or_else(|| Failure::new(FailureKind::Unauthenticated, "this request does not say who calls"))?;
     if caller.rights.have(right) {
         return Ok(caller);
     }
     let message = format!("this token lacks the scope `{}`", right.as_str());
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }

@@ -10,9 +10,9 @@ use rialto_edge::{
     settings,
 };
 use rialto_model::{
+    backing::{BackingEndpoint, FunctionBacking},
     call::{Call, HOPS_HEADER},
-    deployed::{Endpoint, Function},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -36,11 +36,11 @@ const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 /// Posts the arguments and reads what comes back.
 pub(crate) async fn call(
     ports: &Ports,
-    endpoint: &Endpoint,
-    function: &Function,
+    endpoint: &BackingEndpoint,
+    function: &FunctionBacking,
     call: &Call,
 ) -> Result<Part, Failure> {
-    let unreachable = |message| Failure::new(Kind::PeerUnreachable, message);
+    let unreachable = |message| Failure::new(FailureKind::PeerUnreachable, message);
     let uri: Uri = endpoint
         .url
         .parse()
@@ -78,15 +78,17 @@ pub(crate) async fn call(
     let words = if said.is_empty() { String::new() } else { format!(": {said}") };
     let message = format!("{} answered with HTTP status {}{words}", function.name, status.as_u16());
     let data = json!({ "httpStatus": status.as_u16(), "body": said });
-    Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data)))
 }
 
-fn trouble(function: &Function, error: &FetchError) -> Failure {
+fn trouble(function: &FunctionBacking, error: &FetchError) -> Failure {
     let kind = match error {
-        FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => Kind::PeerUnreachable,
-        FetchError::Local(_) => Kind::Internal,
-        FetchError::Timeout(_) => Kind::PeerTimeout,
-        FetchError::TooLarge(_) => Kind::PeerGarbled,
+        FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => {
+            FailureKind::PeerUnreachable
+        }
+        FetchError::Local(_) => FailureKind::Internal,
+        FetchError::Timeout(_) => FailureKind::PeerTimeout,
+        FetchError::TooLarge(_) => FailureKind::PeerGarbled,
     };
     Failure::new(kind, format!("{} could not be called: {error}", function.name))
 }

@@ -12,10 +12,10 @@ use futures::{
 use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
 use rialto_engine::{announce_working::announced, peer::Peer, schema::Schemas};
 use rialto_model::{
-    call::{Call, Cancel, Follow},
-    deployed::{Backing, Function, Via},
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    backing::{Backing, BackingTransport, FunctionBacking},
+    call::{Call, CancelRequest, FollowRequest},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     message::{Artifact, Content, Part},
 };
 use rialto_policy::Permitted;
@@ -69,11 +69,11 @@ impl Peer for FunctionPeer {
         announced(told.flatten_stream().boxed())
     }
 
-    fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, _: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         stream::once(future::ready(Err(nobody_to_ask()))).boxed()
     }
 
-    fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, _: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         future::ready(Err(nobody_to_ask())).boxed()
     }
 }
@@ -83,7 +83,10 @@ impl Peer for FunctionPeer {
 impl Inner {
     async fn run(&self, call: &Call) -> Result<Part, Failure> {
         let (Backing::Function(function), Some(_)) = (&call.target.agent.backing, &call.target.skill) else {
-            return Err(Failure::new(Kind::Invalid, "a function is called by its name, with arguments"));
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                "a function is called by its name, with arguments",
+            ));
         };
         let limit = Duration::from_millis(function.timeout_ms);
         let part = match timeout(limit, self.reach(function, call)).await {
@@ -91,17 +94,17 @@ impl Inner {
             Err(_) => {
                 let message =
                     format!("{} took longer than {} ms and was ended", function.name, function.timeout_ms);
-                return Err(Failure::new(Kind::PeerTimeout, message));
+                return Err(Failure::new(FailureKind::PeerTimeout, message));
             }
         };
         self.check(function, call, &part)?;
         Ok(part)
     }
 
-    async fn reach(&self, function: &Function, call: &Call) -> Result<Part, Failure> {
+    async fn reach(&self, function: &FunctionBacking, call: &Call) -> Result<Part, Failure> {
         match &function.via {
-            Via::Http(endpoint) => endpoint::call(&self.ports, endpoint, function, call).await,
-            Via::Command(wanted) => {
+            BackingTransport::Http(endpoint) => endpoint::call(&self.ports, endpoint, function, call).await,
+            BackingTransport::Command(wanted) => {
                 // Nobody closes it.
                 let _turn = self.programs.acquire().await;
                 command::call(&self.ports.launcher, wanted, function, call).await
@@ -109,11 +112,11 @@ impl Inner {
         }
     }
 
-    fn check(&self, function: &Function, call: &Call, part: &Part) -> Result<(), Failure> {
+    fn check(&self, function: &FunctionBacking, call: &Call, part: &Part) -> Result<(), Failure> {
         let Some(schema) = &function.output_schema else { return Ok(()) };
         let wrong = |why: &str| {
             let message = format!("the result of {} does not fit its output_schema: {why}", function.name);
-            Failure::new(Kind::PeerGarbled, message)
+            Failure::new(FailureKind::PeerGarbled, message)
         };
         let Content::Data(data) = &part.content else { return Err(wrong("it is not JSON")) };
         self.results.check_value(&call.target, schema, &data.value()).map_err(|why| wrong(&why))
@@ -124,11 +127,11 @@ fn finished(call: &Call, part: Part) -> Vec<Event> {
     let name = Some(format!("{}-result", call.target.skill_id()));
     let artifact = Artifact { name, ..Artifact::new("result", vec![part]) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
 fn nobody_to_ask() -> Failure {
-    Failure::new(Kind::Conflict, "a function cannot be asked about what it did earlier; call it again")
+    Failure::new(FailureKind::Conflict, "a function cannot be asked about what it did earlier; call it again")
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_model::credential::Source;
+use rialto_model::credential::SecretSource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ impl Classifier {
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
             return Err("threshold: expected a number above 0, at most 1".to_owned());
         }
-        if self.token.as_ref().is_some_and(|token| Source::parse(token).is_none()) {
+        if self.token.as_ref().is_some_and(|token| SecretSource::parse(token).is_none()) {
             return Err("token: expected where it is, env:NAME, file:PATH or store:NAME, and not the token"
                 .to_owned());
         }

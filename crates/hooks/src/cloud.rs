@@ -1,7 +1,7 @@
 //! An event as receivers read it: CloudEvents 1.0, structured JSON.
 
 use jiff::Timestamp;
-use rialto_model::{store::Audited, verb::Phase};
+use rialto_model::{audit_event::AuditPhase, store::StoredAuditEvent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,20 +28,20 @@ pub struct CloudEvent<'a, T> {
 
 // === impl CloudEvent ===
 
-impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
+impl<'a> CloudEvent<'a, &'a rialto_model::audit_event::AuditEvent> {
     /// What a record of the trail says.
-    pub fn of(record: &'a Audited, source: &'a str) -> Self {
+    pub fn of(record: &'a StoredAuditEvent, source: &'a str) -> Self {
         Self {
             specversion: "1.0",
             id: id_of(record),
             source,
             r#type: match record.event.phase {
-                Phase::PreVerb => "dev.rialto.verb.pre",
-                Phase::PostVerb => "dev.rialto.verb.post",
-                Phase::VerbError => "dev.rialto.verb.error",
-                Phase::Breaker => "dev.rialto.agent.breaker",
-                Phase::Guardrail => "dev.rialto.guardrail",
-                Phase::Admin => "dev.rialto.admin",
+                AuditPhase::PreVerb => "dev.rialto.verb.pre",
+                AuditPhase::PostVerb => "dev.rialto.verb.post",
+                AuditPhase::VerbError => "dev.rialto.verb.error",
+                AuditPhase::Breaker => "dev.rialto.agent.breaker",
+                AuditPhase::Guardrail => "dev.rialto.guardrail",
+                AuditPhase::Admin => "dev.rialto.admin",
             },
             subject: Some(&record.event.verb.verb),
             time: record.event.emitted_at,
@@ -70,7 +70,7 @@ impl<'a> CloudEvent<'a, Value> {
 }
 
 /// Names a record for all time: its number, and the beginning of its seal, in case the trail was begun anew.
-pub fn id_of(record: &Audited) -> String {
+pub fn id_of(record: &StoredAuditEvent) -> String {
     format!("{}-{}", record.record, record.seal.get(..SEAL).unwrap_or(&record.seal))
 }
 
@@ -83,8 +83,12 @@ mod tests {
     #[test]
     fn an_event_on_the_wire() {
         let seal = "0123456789abcdef".repeat(4);
-        let record =
-            Audited { record: 42, follows: 41, seal, event: announced(Phase::PreVerb, "default", "task_1") };
+        let record = StoredAuditEvent {
+            record: 42,
+            follows: 41,
+            seal,
+            event: announced(AuditPhase::PreVerb, "default", "task_1"),
+        };
         let event = CloudEvent::of(&record, "https://bridge.example");
         insta::assert_snapshot!(serde_json::to_string_pretty(&event).unwrap());
     }

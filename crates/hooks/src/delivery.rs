@@ -10,7 +10,7 @@ use rialto_edge::{
     fetch::{Fetch, FetchError, Request, Response},
 };
 use rialto_model::{
-    credential::{Secret, Source},
+    credential::{Secret, SecretSource},
     webhook::Webhook,
 };
 use serde::Serialize;
@@ -27,7 +27,7 @@ const MOST_READ: usize = 64 * 1024;
 const LONGEST_WISH: Duration = Duration::from_secs(3600);
 
 /// Reads a secret from where it is kept, or says why there is nothing to read.
-pub type Secrets = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
+pub type Secrets = Arc<dyn Fn(&SecretSource) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
 
 /// Brings events to receivers.
 #[derive(Clone)]
@@ -147,23 +147,23 @@ fn unreached(error: &FetchError) -> String {
     format!("it could not be reached: {error}")
 }
 
-fn missing(secret: &Source, why: &str) -> String {
+fn missing(secret: &SecretSource, why: &str) -> String {
     match secret {
-        Source::Env(name) => {
+        SecretSource::Env(name) => {
             format!("its key is missing: set the environment variable {name} where `rialto serve` runs")
         }
-        Source::File(path) => {
+        SecretSource::File(path) => {
             format!(
                 "its key is missing: {path} cannot be read or is empty; remove the webhook and add it again"
             )
         }
-        Source::Store(_) | Source::Held(_) => format!("its key is missing: {why}"),
+        SecretSource::Store(_) | SecretSource::Held(_) => format!("its key is missing: {why}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{ids::OrgId, verb::Phase, webhook::Standing};
+    use rialto_model::{audit_event::AuditPhase, ids::OrgId, webhook::DeliveryState};
     use rialto_testkit::store_suite::at;
 
     use super::*;
@@ -177,11 +177,11 @@ mod tests {
             id: "hook_1".into(),
             org: OrgId::from("default"),
             url: "https://hooks.example/rialto".into(),
-            phases: vec![Phase::PreVerb],
-            secret: Source::Env("KEY".into()),
+            phases: vec![AuditPhase::PreVerb],
+            secret: SecretSource::Env("KEY".into()),
             allow_private: false,
             created_at: at(0),
-            standing: Standing::default(),
+            standing: DeliveryState::default(),
         }
     }
 

@@ -14,10 +14,10 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::SkillInvocation,
     ids::OrgId,
     json::Json,
-    store::{Audited, Store, StoreError},
-    verb::Verb,
+    store::{Store, StoreError, StoredAuditEvent},
 };
 use serde_json::json;
 use tokio::sync::{
@@ -45,28 +45,28 @@ pub struct Live(Arc<Inner>);
 pub struct Watch {
     live: Live,
     org: OrgId,
-    queue: broadcast::Receiver<Arc<Audited>>,
+    queue: broadcast::Receiver<Arc<StoredAuditEvent>>,
     /// The record that was seen last, by whoever goes on from there.
     seen: Option<u64>,
     /// Whether older records are still being read.
     is_behind: bool,
     /// Records up to this one are not read again.
     forgotten: u64,
-    read: VecDeque<Arc<Audited>>,
+    read: VecDeque<Arc<StoredAuditEvent>>,
 }
 
 /// What a watcher learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// Something came on record.
-    Record(Arc<Audited>),
+    Record(Arc<StoredAuditEvent>),
     /// So many records, of whichever org, will not be seen here.
     Missed(u64),
 }
 
 struct Inner {
     store: Arc<dyn Store>,
-    queue: broadcast::Sender<Arc<Audited>>,
+    queue: broadcast::Sender<Arc<StoredAuditEvent>>,
     /// Whether somebody reads the trail.
     is_followed: Mutex<bool>,
     missed: AtomicU64,
@@ -95,7 +95,7 @@ impl Live {
     pub async fn watch_lately(&self, org: OrgId, seen: Option<u64>, most: u64) -> Result<Watch, StoreError> {
         let mut is_followed = self.0.is_followed.lock().await;
         let queue = self.0.queue.subscribe();
-        let end = self.0.store.audit_end().await?;
+        let end = self.0.store.last_audit_number().await?;
         if !*is_followed {
             *is_followed = true;
             tokio::spawn(self.clone().follow(end));
@@ -203,11 +203,11 @@ impl Watch {
 }
 
 /// The record, without arguments that are too large to be carried around.
-fn light(mut record: Audited) -> Arc<Audited> {
+fn light(mut record: StoredAuditEvent) -> Arc<StoredAuditEvent> {
     let size = record.event.verb.args.get().len();
     if size > LARGE {
         let args = Json::of(&json!({ "omittedBytes": size }));
-        record.event.verb = Arc::new(Verb { args, ..Verb::clone(&record.event.verb) });
+        record.event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&record.event.verb) });
     }
     Arc::new(record)
 }

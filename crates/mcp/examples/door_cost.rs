@@ -23,7 +23,7 @@ use rialto_engine::{Engine, Parts, Registry, Request as Ask, peer::Peer};
 use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions};
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, Cancel, Door as By, Follow},
+    call::{Call, Caller, CancelRequest, EntryProtocol as By, FollowRequest},
     clock::SystemClock,
     event::Event,
     failure::Failure,
@@ -182,10 +182,10 @@ impl Peer for AtOnce {
     fn send(&self, _: Permitted<Call>) -> BoxStream<'static, Event> {
         stream::iter(finished_with_data(json!({ "forecast": "sun", "degrees": 21 }))).boxed()
     }
-    fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, _: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         stream::empty().boxed()
     }
-    fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, _: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         async { Ok(Vec::new()) }.boxed()
     }
 }

@@ -34,11 +34,11 @@ use rialto_engine::{
     peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
 };
 use rialto_model::{
-    agent::{Agent, Signature},
-    call::{Call, Caller, Cancel, Follow},
-    deployed::{Backing, McpServer},
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    agent::{Agent, SignatureStatus},
+    backing::{Backing, McpServerBacking},
+    call::{Call, Caller, CancelRequest, FollowRequest},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::Scope,
     json::Json,
 };
@@ -91,7 +91,7 @@ struct ServerLinks {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ServerKey {
     scope: Scope,
-    server: Arc<McpServer>,
+    server: Arc<McpServerBacking>,
     allow_private: bool,
 }
 
@@ -156,14 +156,14 @@ impl Peer for McpBackend {
                 if is_new { announced(events) } else { events }
             }
             None => {
-                let failure = Failure::new(Kind::Internal, "this is not an MCP server");
+                let failure = Failure::new(FailureKind::Internal, "this is not an MCP server");
                 stream::once(future::ready(Event::failed(failure))).boxed()
             }
         }
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        let Follow { caller, target, remote, to_the_end } = follow.get();
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
+        let FollowRequest { caller, target, remote, to_the_end } = follow.get();
         let handle = remote.task_id.as_deref().unwrap_or_default();
         if self.0.waiting.holds(handle) {
             // The task is known to wait.
@@ -178,8 +178,8 @@ impl Peer for McpBackend {
         }
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
-        let Cancel { caller, target, remote } = cancel.get();
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+        let CancelRequest { caller, target, remote } = cancel.get();
         let handle = remote.task_id.as_deref().unwrap_or_default();
         match (handle.strip_prefix(remote_task::PREFIX), ServerKey::of(&target.agent)) {
             (Some(id), Some(key)) => {
@@ -190,7 +190,7 @@ impl Peer for McpBackend {
             _ => {
                 // Dropping the pending call cancels it at the server. A call that is not pending has no work in progress.
                 drop(self.0.waiting.take(handle));
-                let canceled = Event::Canceled { message: None, aside: Aside::default() };
+                let canceled = Event::Canceled { message: None, aside: EventAside::default() };
                 future::ready(Ok(vec![canceled])).boxed()
             }
         }
@@ -219,7 +219,7 @@ impl Discovery for McpBackend {
             let reason = format!("it has not answered within {} ms", place.timeout.as_millis());
             return Err(DiscoveryError::Unreachable { url, reason });
         };
-        let (card, path, etag, signature) = (Box::new(card?), String::new(), None, Signature::None);
+        let (card, path, etag, signature) = (Box::new(card?), String::new(), None, SignatureStatus::None);
         Ok(Fetched::Card { card, path, etag, signature })
     }
 }
@@ -240,6 +240,9 @@ impl ServerKey {
 
 fn nobody_to_ask() -> Failure {
     let forgotten = Json::of(&json!({ "remoteCode": NO_SUCH_TASK }));
-    Failure::new(Kind::Conflict, "an MCP server cannot be asked about what it did earlier; call it again")
-        .with_data(forgotten)
+    Failure::new(
+        FailureKind::Conflict,
+        "an MCP server cannot be asked about what it did earlier; call it again",
+    )
+    .with_data(forgotten)
 }

@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock};
 
 use rialto_engine::{AdminRecord, Engine, Request, registry::Registration};
 use rialto_model::{
-    agent::{Agent, Health, Keep, Trust},
-    call::Target,
-    credential::{Credential, Secret, Source},
-    failure::{Failure, Kind},
+    agent::{Agent, AgentTrust, Health, RowStorage},
+    call::CallTarget,
+    credential::{Credential, Secret, SecretSource},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
     name,
@@ -166,9 +166,9 @@ pub(crate) async fn load_agent(
     let registration = Registration {
         scope: client.caller.scope.clone(),
         // The person at the client named the agent, so it is trusted.
-        trust: Some(Trust::Trusted),
-        keep: Keep::Session,
-        credential: wanted.token.map(|token| Credential::new(Source::Held(Secret::from(token)))),
+        trust: Some(AgentTrust::Trusted),
+        keep: RowStorage::Session,
+        credential: wanted.token.map(|token| Credential::new(SecretSource::Held(Secret::from(token)))),
         allow_private: true,
         card_path: wanted.agent_card_path,
         ..Registration::new(wanted.url)
@@ -199,10 +199,10 @@ pub(crate) async fn register_agent(
     let agent = registrar.register(client.caller.clone(), agent).await?;
     let slug = &agent.slug;
     let next = match agent.trust {
-        Trust::External => format!(
+        AgentTrust::External => format!(
             "It is external: its skills can be called once a policy permits it (`rialto policy allow {slug}`)."
         ),
-        Trust::Trusted | Trust::System => "Each skill is now a tool of its own.".to_owned(),
+        AgentTrust::Trusted | AgentTrust::System => "Each skill is now a tool of its own.".to_owned(),
     };
     let text = format!("loaded {}\n\n{next}", line(&agent));
     Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
@@ -219,7 +219,7 @@ pub(crate) async fn list_agents(
     let query = wanted.query.unwrap_or_default().to_lowercase();
     let mut agents = engine.registry().agents(&client.caller.scope);
     agents.retain(|agent| {
-        let target = Target { agent: agent.clone(), skill: None };
+        let target = CallTarget { agent: agent.clone(), skill: None };
         matches(agent, &query) && engine.may_discover(&client.caller, &target)
     });
     let more = agents.len().saturating_sub(MAX_LISTED_AGENTS);
@@ -283,11 +283,11 @@ async fn addressee(
     engine: &Engine,
     client: &ClientProfile,
     wanted: &SendMessageArgs,
-) -> Result<Target, Failure> {
+) -> Result<CallTarget, Failure> {
     let named = match &wanted.agent {
         Some(key) => {
             let agent = engine.registry().find(&client.caller.scope, key).map_err(|_| unknown_agent(key))?;
-            let target = Target { agent, skill: None };
+            let target = CallTarget { agent, skill: None };
             if !engine.may_discover(&client.caller, &target) {
                 return Err(unknown_agent(key));
             }
@@ -296,7 +296,8 @@ async fn addressee(
         None => None,
     };
     let Some(id) = &wanted.task_id else {
-        return named.ok_or_else(|| Failure::new(Kind::Invalid, "name the agent, or the task to go on with"));
+        return named
+            .ok_or_else(|| Failure::new(FailureKind::Invalid, "name the agent, or the task to go on with"));
     };
     let worker = engine.worker(&client.caller, id).await?;
     match named {
@@ -304,16 +305,16 @@ async fn addressee(
             let (named, worker) = (&named.agent.slug, &worker.agent.slug);
             let message =
                 format!("task {id} belongs to agent {worker}, not to {named}; name that one, or none");
-            Err(Failure::new(Kind::Invalid, message))
+            Err(Failure::new(FailureKind::Invalid, message))
         }
-        _ => Ok(Target { agent: worker.agent, skill: None }),
+        _ => Ok(CallTarget { agent: worker.agent, skill: None }),
     }
 }
 
 pub(crate) fn unknown_agent(key: &str) -> Failure {
     let message =
         format!("no agent is known as \"{key}\"; list_agents shows those that are, load_agent adds one");
-    Failure::new(Kind::NotFound, message)
+    Failure::new(FailureKind::NotFound, message)
 }
 
 pub(crate) fn part_of(message: Json) -> Result<Part, Failure> {
@@ -323,7 +324,7 @@ pub(crate) fn part_of(message: Json) -> Result<Part, Failure> {
     message
         .read::<String>()
         .map(Part::text)
-        .map_err(|_| Failure::new(Kind::Invalid, "`message` must be a text or an object"))
+        .map_err(|_| Failure::new(FailureKind::Invalid, "`message` must be a text or an object"))
 }
 
 pub(crate) fn read<T: DeserializeOwned>(args: &Json) -> Result<T, Failure> {
@@ -331,7 +332,7 @@ pub(crate) fn read<T: DeserializeOwned>(args: &Json) -> Result<T, Failure> {
         // The position in the text is useless for a caller that wrote arguments, not text.
         let error = error.to_string();
         let what = error.split(" at line ").next().unwrap_or(&error);
-        Failure::new(Kind::Invalid, format!("the arguments do not fit: {what}"))
+        Failure::new(FailureKind::Invalid, format!("the arguments do not fit: {what}"))
     })
 }
 

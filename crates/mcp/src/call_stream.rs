@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use rialto_engine::{Engine, Running, Step};
 use rialto_model::{
+    backing::Backing,
     call::Caller,
-    deployed::Backing,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     task::Task,
 };
@@ -205,7 +205,7 @@ impl ToolCallStream {
     ///
     /// By `&mut`, because a running call can be sent between threads, but not shared.
     async fn failed(&mut self, failure: Failure) -> Result<ToolResult, Failure> {
-        if self.manner != ResultStyle::Skill && failure.kind == Kind::PeerTimeout {
+        if self.manner != ResultStyle::Skill && failure.kind == FailureKind::PeerTimeout {
             let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {
                 if self.manner == ResultStyle::Invoked {

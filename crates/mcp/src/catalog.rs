@@ -15,7 +15,7 @@ use rialto_engine::{
     Engine,
     directory::{Directory, Entry},
 };
-use rialto_model::{call::Caller, deployed::Backing, ids::Scope};
+use rialto_model::{backing::Backing, call::Caller, ids::Scope};
 use rmcp::model::Tool;
 
 use crate::{aliases::Aliases, builtin_tools, names::Naming, tool};

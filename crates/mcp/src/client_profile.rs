@@ -1,8 +1,8 @@
 //! Profile of the client that sent a request: protocol features, capabilities and options.
 
 use rialto_model::{
-    call::{Caller, Door},
-    deployed::Backing,
+    backing::Backing,
+    call::{Caller, EntryProtocol},
     trace::Trace,
 };
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
@@ -18,7 +18,7 @@ pub(crate) struct ClientProfile {
     /// Authenticated caller.
     pub(crate) caller: Caller,
     /// Transport that the request used.
-    pub(crate) door: Door,
+    pub(crate) door: EntryProtocol,
     /// Features of the protocol version.
     pub(crate) fluency: ProtocolFeatures,
     /// Declared client capabilities.
@@ -83,7 +83,7 @@ impl ClientProfile {
     /// Collects the profile from a request. `name` is the client's own name.
     pub(crate) fn new(
         caller: Caller,
-        door: Door,
+        door: EntryProtocol,
         version: Option<&str>,
         name: &str,
         mode: ToolNames,

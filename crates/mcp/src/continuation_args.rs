@@ -5,8 +5,8 @@
 //! schema has a member of that name keeps it.
 
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Continued {
 }
 
 /// Splits the arguments into those of the skill and the continuation.
-pub(crate) fn split(target: &Target, args: Json) -> Result<(Json, Continued), Failure> {
+pub(crate) fn split(target: &CallTarget, args: Json) -> Result<(Json, Continued), Failure> {
     if !args.get().contains(ARG_PREFIX) || !target.agent.backing.keeps_conversations() {
         return Ok((args, Continued::default()));
     }
@@ -37,7 +37,7 @@ pub(crate) fn split(target: &Target, args: Json) -> Result<(Json, Continued), Fa
         }
         let text = members.take(name).map(|value| value.read::<String>());
         text.transpose()
-            .map_err(|_| Failure::new(Kind::Invalid, format!("arguments/{name}: it must be a text")))
+            .map_err(|_| Failure::new(FailureKind::Invalid, format!("arguments/{name}: it must be a text")))
     };
     let continued = Continued { context: take(CONTEXT_ARG)?, task: take(TASK_ARG)? };
     if continued == Continued::default() {
@@ -47,7 +47,7 @@ pub(crate) fn split(target: &Target, args: Json) -> Result<(Json, Continued), Fa
 }
 
 /// True when the skill's own schema has a member of that name.
-fn is_own(target: &Target, name: &str) -> bool {
+fn is_own(target: &CallTarget, name: &str) -> bool {
     let schema = target.skill.as_ref().and_then(|skill| skill.input_schema.as_ref());
     schema.is_some_and(|schema| {
         schema.value().get("properties").is_some_and(|properties| properties.get(name).is_some())
@@ -63,14 +63,14 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: Option<serde_json::Value>) -> Target {
+    fn of(schema: Option<serde_json::Value>) -> CallTarget {
         let skill = schema.map_or_else(|| skill("ask"), |schema| skill_with_schema("ask", schema));
         let agent = Arc::new(agent("Desk", vec![skill]));
         let skill = agent.card.skills.first().cloned();
-        Target { agent, skill }
+        CallTarget { agent, skill }
     }
 
-    fn told(target: &Target, args: &str) -> (String, Continued) {
+    fn told(target: &CallTarget, args: &str) -> (String, Continued) {
         let (args, continued) = split(target, Json::parse(args).unwrap()).unwrap();
         (args.get().to_owned(), continued)
     }

@@ -6,12 +6,12 @@ use std::{sync::LazyLock, time::Duration};
 
 use rialto_engine::{DispatchRequest, Engine, Request, registry::Registration};
 use rialto_model::{
-    agent::{Agent, Keep, Trust},
-    call::Target,
-    failure::{Failure, Kind},
+    agent::{Agent, AgentTrust, RowStorage},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
-    routing::{Candidate, Dispatch, Verdict, Work},
+    routing::{CandidateVerdict, Dispatch, DispatchCandidate, WorkDescription},
 };
 use rmcp::model::{Tool, ToolAnnotations};
 use serde::Deserialize;
@@ -92,11 +92,14 @@ pub(crate) fn dispatch(client: &ClientProfile, args: &Json) -> Result<DispatchRe
     let part = match wanted.message {
         Some(message) => part_of(message)?,
         None if wanted.description.trim().is_empty() => {
-            return Err(Failure::new(Kind::Invalid, "say what is to be done: a description or a message"));
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                "say what is to be done: a description or a message",
+            ));
         }
         None => Part::text(wanted.description.clone()),
     };
-    let work = Work {
+    let work = WorkDescription {
         work_type: wanted.work_type,
         description: wanted.description,
         required_skills: wanted.required_skills,
@@ -120,9 +123,9 @@ pub(crate) async fn resolve(
             let required_skills = named.required_skills.into_iter().chain(wanted.required_skills).collect();
             let own = wanted.work_type.trim().is_empty();
             let work_type = if own { named.work_type } else { wanted.work_type };
-            Work { work_type, description, required_skills, input_modes: wanted.input_modes }
+            WorkDescription { work_type, description, required_skills, input_modes: wanted.input_modes }
         }
-        None => Work {
+        None => WorkDescription {
             work_type: wanted.work_type,
             description: wanted.description,
             required_skills: wanted.required_skills,
@@ -150,7 +153,10 @@ pub(crate) async fn invoke(
         (_, Some(message)) => part_of(message)?,
         (Some(task), None) => return Ok(InvokeTarget::Refresh(task.clone())),
         (None, None) => {
-            return Err(Failure::new(Kind::Invalid, "say something to the agent: `message` is missing"));
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                "say something to the agent: `message` is missing",
+            ));
         }
     };
     let wall_clock = Some(local.invoking.patience(wanted.timeout)?);
@@ -169,14 +175,14 @@ pub(crate) async fn invoke(
                 let (worker, other) = (&worker.agent.slug, &other.slug);
                 let message =
                     format!("task {task} belongs to agent {worker}, not to {other}; name that one, or none");
-                return Err(Failure::new(Kind::Invalid, message));
+                return Err(Failure::new(FailureKind::Invalid, message));
             }
-            Target { agent: worker.agent, skill: None }
+            CallTarget { agent: worker.agent, skill: None }
         }
-        (None, Some(agent)) => Target { agent, skill: None },
+        (None, Some(agent)) => CallTarget { agent, skill: None },
         (None, None) => {
             let message = "name an agent: agent_card_url, agent_name or capability; or set [a2a] default_agent_card_url";
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
     };
     let mut request = Request::message(client.caller.clone(), client.door, target, vec![message]);
@@ -216,7 +222,7 @@ async fn who(
 /// Registered agent that is visible to the client.
 fn known(engine: &Engine, client: &ClientProfile, key: &str) -> Result<std::sync::Arc<Agent>, Failure> {
     let agent = engine.registry().find(&client.caller.scope, key).map_err(|_| unknown_agent(key))?;
-    let target = Target { agent, skill: None };
+    let target = CallTarget { agent, skill: None };
     if engine.may_discover(&client.caller, &target) { Ok(target.agent) } else { Err(unknown_agent(key)) }
 }
 
@@ -231,18 +237,18 @@ async fn at(
     let is_address = place.starts_with("http://") || place.starts_with("https://");
     let registration = Registration {
         scope: client.caller.scope.clone(),
-        trust: Some(Trust::Trusted),
-        keep: Keep::Session,
+        trust: Some(AgentTrust::Trusted),
+        keep: RowStorage::Session,
         allow_private: true,
         ..Registration::new(place)
     };
     if !is_address {
         let read = local.invoking.read_card.as_ref().filter(|_| is_vouched_for).ok_or_else(|| {
             let message = "a card file is read only where you sit at the machine yourself (`rialto mcp`); give the agent's URL";
-            Failure::new(Kind::Denied, message)
+            Failure::new(FailureKind::Denied, message)
         })?;
         let card = read(place.strip_prefix("file://").unwrap_or(place)).map_err(|why| {
-            Failure::new(Kind::Invalid, format!("the card file {place} cannot be used: {why}"))
+            Failure::new(FailureKind::Invalid, format!("the card file {place} cannot be used: {why}"))
         })?;
         return Ok(engine.registry().register_card(registration, card).await.map_err(Failure::from)?.agent);
     }
@@ -252,9 +258,11 @@ async fn at(
             Ok(engine.registry().register(registration).await.map_err(Failure::from)?.agent)
         }
         Err(unknown) => match local.load_agents {
-            LoadAgents::Refused(reason) => Err(Failure::new(Kind::Denied, format!("{unknown}; {reason}"))),
+            LoadAgents::Refused(reason) => {
+                Err(Failure::new(FailureKind::Denied, format!("{unknown}; {reason}")))
+            }
             LoadAgents::Registered(_) => Err(Failure::new(
-                Kind::Denied,
+                FailureKind::Denied,
                 format!("{unknown}; load it first with load_agent, or `rialto agents add URL`"),
             )),
             LoadAgents::Session => Err(unknown),
@@ -275,12 +283,12 @@ fn told(record: &Dispatch) -> String {
     text
 }
 
-fn line(one: &Candidate) -> String {
+fn line(one: &DispatchCandidate) -> String {
     let skill = one.skill.as_ref().map(|skill| format!(".{skill}")).unwrap_or_default();
     let verdict = match &one.verdict {
-        Verdict::Chosen => "would be asked".to_owned(),
-        Verdict::Passed => "could be asked".to_owned(),
-        Verdict::Out(why) => format!("not now: {why}"),
+        CandidateVerdict::Chosen => "would be asked".to_owned(),
+        CandidateVerdict::Passed => "could be asked".to_owned(),
+        CandidateVerdict::Out(why) => format!("not now: {why}"),
     };
     format!(
         "{}{skill}: {verdict} (fits {:.2}: {}; {}, {} tasks, {} observed)",
@@ -383,9 +391,10 @@ impl InvokeConfig {
         match wanted {
             None => Ok(Duration::from_secs(self.default_timeout_secs)),
             Some(secs) if secs > 0.0 && secs <= 86_400.0 => Ok(Duration::from_secs_f64(secs)),
-            Some(_) => {
-                Err(Failure::new(Kind::Invalid, "timeout: expected seconds, more than 0 and at most a day"))
-            }
+            Some(_) => Err(Failure::new(
+                FailureKind::Invalid,
+                "timeout: expected seconds, more than 0 and at most a day",
+            )),
         }
     }
 }

@@ -21,12 +21,12 @@ use std::{collections::BTreeMap, time::Duration};
 use rialto_engine::{Engine, Request};
 use rialto_model::{
     call::Caller,
-    event::Remote,
-    failure::{Failure, Kind},
+    event::RemoteIds,
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
-    rights::Right,
     task::{Task, TaskState},
+    token_scopes::TokenScope,
 };
 use rmcp::{
     ErrorData,
@@ -123,7 +123,7 @@ impl ToolService {
         sealed: &str,
         responses: ElicitationResponses,
     ) -> Result<ToolCallStart, ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         self.engine.sync().await.map_err(|failure| errors::error(&failure))?;
         let Some(target) = self.find(&client.caller, name) else {
             return Err(self.no_such_tool(client, name));
@@ -262,7 +262,7 @@ fn answered_before(task: &Task) -> Failure {
     let message = format!(
         "this question was answered before, and task {id} is {state}; get_task with that task id tells what came of it"
     );
-    with_ids(Failure::new(Kind::Conflict, message), task)
+    with_ids(Failure::new(FailureKind::Conflict, message), task)
 }
 
 /// Adds the task and conversation ids to a failure, so that the client can find the task again.
@@ -271,7 +271,7 @@ pub(crate) fn with_ids(failure: Failure, task: &Task) -> Failure {
     if let Some(members) = data.as_object_mut() {
         members.insert("taskId".to_owned(), json!(task.head.id));
         members.insert("state".to_owned(), json!(task.head.state));
-        let Remote { task_id, context_id } = &task.head.remote;
+        let RemoteIds { task_id, context_id } = &task.head.remote;
         members.extend(task_id.iter().map(|id| ("remoteTaskId".to_owned(), json!(id))));
         members.extend(context_id.iter().map(|id| ("contextId".to_owned(), json!(id))));
     }

@@ -1,7 +1,7 @@
 //! Encoding of failures in MCP: R2.8's codes, with `data.class` and all data.
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     task::TaskState,
 };
@@ -42,24 +42,24 @@ enum ErrorForm {
     ErrorOnly,
 }
 
-const fn manner(kind: Kind) -> ErrorForm {
+const fn manner(kind: FailureKind) -> ErrorForm {
     match kind {
         // The error helps a model to make a better call.
-        Kind::Invalid
-        | Kind::Denied
-        | Kind::Blocked
-        | Kind::NotFound
-        | Kind::Conflict
-        | Kind::Busy
-        | Kind::PeerTimeout
-        | Kind::PeerUnreachable
-        | Kind::PeerGarbled
-        | Kind::PeerFailed
-        | Kind::Unsupported
-        | Kind::StoreUnavailable
-        | Kind::Internal => ErrorForm::Either,
+        FailureKind::Invalid
+        | FailureKind::Denied
+        | FailureKind::Blocked
+        | FailureKind::NotFound
+        | FailureKind::Conflict
+        | FailureKind::Busy
+        | FailureKind::PeerTimeout
+        | FailureKind::PeerUnreachable
+        | FailureKind::PeerGarbled
+        | FailureKind::PeerFailed
+        | FailureKind::Unsupported
+        | FailureKind::StoreUnavailable
+        | FailureKind::Internal => ErrorForm::Either,
         // A request without a caller never reached a tool.
-        Kind::Unauthenticated => ErrorForm::ErrorOnly,
+        FailureKind::Unauthenticated => ErrorForm::ErrorOnly,
     }
 }
 
@@ -102,20 +102,20 @@ fn data(failure: &Failure) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 13] = [
-        Kind::Invalid,
-        Kind::Unauthenticated,
-        Kind::Denied,
-        Kind::Blocked,
-        Kind::NotFound,
-        Kind::Conflict,
-        Kind::Busy,
-        Kind::PeerTimeout,
-        Kind::PeerUnreachable,
-        Kind::PeerGarbled,
-        Kind::PeerFailed,
-        Kind::Unsupported,
-        Kind::Internal,
+    const ALL: [FailureKind; 13] = [
+        FailureKind::Invalid,
+        FailureKind::Unauthenticated,
+        FailureKind::Denied,
+        FailureKind::Blocked,
+        FailureKind::NotFound,
+        FailureKind::Conflict,
+        FailureKind::Busy,
+        FailureKind::PeerTimeout,
+        FailureKind::PeerUnreachable,
+        FailureKind::PeerGarbled,
+        FailureKind::PeerFailed,
+        FailureKind::Unsupported,
+        FailureKind::Internal,
     ];
 
     #[test]
@@ -134,13 +134,13 @@ mod tests {
     #[test]
     fn a_failure_brings_its_facts_along_and_keeps_its_class() {
         let data = Json::from(json!({ "taskId": "task_1", "class": "other" }));
-        let error = error(&Failure::new(Kind::PeerTimeout, "too slow").with_data(data));
+        let error = error(&Failure::new(FailureKind::PeerTimeout, "too slow").with_data(data));
         assert_eq!(error.data, Some(json!({ "class": "RemoteA2ATimeoutError", "taskId": "task_1" })));
     }
 
     #[test]
     fn as_a_result_a_failure_says_the_same() {
-        let failure = Failure::new(Kind::PeerFailed, "no such city");
+        let failure = Failure::new(FailureKind::PeerFailed, "no such city");
         let answer = told(&failure, ToolErrors::Result).unwrap();
         assert!(answer.is_error);
         let structured = answer.structured.unwrap().value();
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn a_request_without_a_caller_is_never_a_result() {
-        assert!(told(&Failure::new(Kind::Unauthenticated, "no caller"), ToolErrors::Result).is_err());
+        assert!(told(&Failure::new(FailureKind::Unauthenticated, "no caller"), ToolErrors::Result).is_err());
     }
 
     #[test]
     fn both_forms_carry_the_same_code_class_and_data() {
-        for kind in ALL.into_iter().filter(|kind| *kind != Kind::Unauthenticated) {
+        for kind in ALL.into_iter().filter(|kind| *kind != FailureKind::Unauthenticated) {
             let failure = Failure::new(kind, "reason").with_data(Json::from(json!({ "taskId": "task_1" })));
             let error = told(&failure, ToolErrors::Protocol).unwrap_err();
             let answer = told(&failure, ToolErrors::Result).unwrap();

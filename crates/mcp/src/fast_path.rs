@@ -6,7 +6,7 @@
 //! Invariants:
 //! - Both paths answer alike, byte for byte but for ids and times: a test compares them request by request.
 //! - Unusual and invalid requests are passed to rmcp with their body unchanged.
-//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::McpEndpoint::fast_path_requests) counts the requests that took it.
+//! - `[mcp] fast_path = false` switches it off; [`EntryProtocol::fast_path_requests`](crate::McpEndpoint::fast_path_requests) counts the requests that took it.
 
 pub(crate) mod codec;
 
@@ -25,7 +25,7 @@ use http::{
 };
 use rialto_edge::event_stream;
 use rialto_model::{
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     failure::Failure,
     json::{Json, RawJson},
 };
@@ -165,7 +165,7 @@ impl FastPath {
         let caller = parts.extensions.get::<Caller>()?.clone();
         let mode = parts.extensions.get::<ToolNames>().copied().unwrap_or(self.desk.config.tool_names);
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
-        let mut client = ClientProfile::new(caller, Door::McpHttp, version, name, mode);
+        let mut client = ClientProfile::new(caller, EntryProtocol::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
         client.errors = parts.extensions.get::<ToolErrors>().copied().unwrap_or(self.desk.config.tool_errors);
         client.inline = self.desk.inline;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use rialto_model::{
-    call::{Caller, Door, HOPS_META},
-    failure::{Failure, Kind},
+    call::{Caller, EntryProtocol, HOPS_META},
+    failure::{Failure, FailureKind},
     json::{Json, MAX_DEPTH},
 };
 use rmcp::{
@@ -135,8 +135,8 @@ impl McpHandler {
         let hops = context.meta.get(HOPS_META).map_or(0, read_hops);
         caller.hops = caller.hops.max(hops);
         let door = match &self.whose {
-            CallerSource::Known(_) => Door::McpStdio,
-            CallerSource::Asked => Door::McpHttp,
+            CallerSource::Known(_) => EntryProtocol::McpStdio,
+            CallerSource::Asked => EntryProtocol::McpHttp,
         };
         let asked = parts.and_then(|parts| parts.extensions.get::<ToolNames>());
         let mode = asked.copied().unwrap_or(self.desk.config.tool_names);
@@ -440,7 +440,7 @@ fn signature() -> Option<MetaObject> {
 }
 
 fn nobody() -> ErrorData {
-    errors::error(&Failure::new(Kind::Unauthenticated, "this request does not say who calls"))
+    errors::error(&Failure::new(FailureKind::Unauthenticated, "this request does not say who calls"))
 }
 
 /// Hop count in `_meta`. An invalid one counts as the maximum.

@@ -20,7 +20,7 @@ use rialto_edge::{problem, streams::StreamLimits};
 use rialto_model::{
     call::Caller,
     json::{MAX_DEPTH, is_too_deep},
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rmcp::{
     model::ProtocolVersion,
@@ -312,14 +312,14 @@ fn not_whole(error: &axum::Error, limit: usize) -> Response {
 }
 
 /// Scope that the caller lacks for the request. Requests of callers with every scope are not parsed.
-fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
-    if rights.have(Right::Call) && rights.have(Right::Discover) {
+fn lacking(rights: TokenScopes, body: &[u8]) -> Option<TokenScope> {
+    if rights.have(TokenScope::Call) && rights.have(TokenScope::Discover) {
         return None;
     }
     let needed = match &*method_of(body)? {
         "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" | "resources/read"
-        | "resources/list" => Right::Call,
-        "tools/list" => Right::Discover,
+        | "resources/list" => TokenScope::Call,
+        "tools/list" => TokenScope::Discover,
         _ => return None,
     };
     (!rights.have(needed)).then_some(needed)
@@ -336,7 +336,7 @@ fn method_of(body: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Response to a caller without the scope: the client may ask its user for a better token.
-fn insufficient(lacking: Right) -> Response {
+fn insufficient(lacking: TokenScope) -> Response {
     let (word, message) = (lacking.as_str(), lacking.lacking().message);
     let mut response = refused(StatusCode::FORBIDDEN, "insufficient-scope", &message);
     let challenge = format!("Bearer realm=\"rialto\", error=\"insufficient_scope\", scope=\"{word}\"");

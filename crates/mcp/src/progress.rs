@@ -132,7 +132,7 @@ pub(crate) fn shortened(mut text: String) -> String {
 mod tests {
     use proptest::prelude::*;
     use rialto_model::{
-        event::Aside,
+        event::EventAside,
         message::{Artifact, Role},
     };
     use serde_json::json;
@@ -140,12 +140,12 @@ mod tests {
     use super::*;
 
     fn noted(metadata: Value) -> Event {
-        let aside = Aside { metadata: Some(Json::from(metadata)), ..Aside::default() };
+        let aside = EventAside { metadata: Some(Json::from(metadata)), ..EventAside::default() };
         Event::Progress { working: true, message: None, aside }
     }
 
     fn silent() -> Event {
-        Event::Progress { working: true, message: None, aside: Aside::default() }
+        Event::Progress { working: true, message: None, aside: EventAside::default() }
     }
 
     fn at(progress: f64, total: impl Into<Option<f64>>) -> ProgressMark {
@@ -163,7 +163,7 @@ mod tests {
         let spoken = |metadata: Value| {
             let mut message = Message::new("m", Role::Agent, Vec::new());
             message.metadata = Some(Json::from(metadata));
-            Event::Progress { working: true, message: Some(message), aside: Aside::default() }
+            Event::Progress { working: true, message: Some(message), aside: EventAside::default() }
         };
         for (event, mark) in [
             (noted(json!({ "progress": 0, "total": 100 })), at(0.0, 100.0)),
@@ -192,7 +192,7 @@ mod tests {
     fn a_piece_is_told_by_its_name_and_size() {
         let piece = |parts| {
             let artifact = Artifact { name: Some("report".into()), ..Artifact::new("a1", parts) };
-            Event::Artifact { artifact, append: false, last: false, aside: Aside::default() }
+            Event::Artifact { artifact, append: false, last: false, aside: EventAside::default() }
         };
         let raw = Part::new(Content::Raw("aGVsbG8=".into()));
         assert_eq!(line(&piece(vec![Part::text("ab"), raw])).as_deref(), Some("artifact report (7 bytes)"));

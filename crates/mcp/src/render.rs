@@ -9,11 +9,11 @@ pub(crate) mod part_metadata;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
+    a2a_json::{ArtifactJson, MessageJson, PartJson},
     ids::DispatchId,
     json::Json,
     message::{Content, Message, Part, text_of},
     name,
-    shape::{AsArtifact, AsMessage, AsPart},
     task::{Task, TaskState},
 };
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
@@ -97,8 +97,8 @@ struct DispatchedTaskView<'a> {
     context_id: Option<&'a str>,
     state: &'static str,
     status_message: Option<String>,
-    parts: Vec<AsPart<'a>>,
-    artifacts: Vec<AsArtifact<'a>>,
+    parts: Vec<PartJson<'a>>,
+    artifacts: Vec<ArtifactJson<'a>>,
     agent: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote_task_id: Option<&'a str>,
@@ -119,8 +119,8 @@ impl<'a> DispatchedTaskView<'a> {
             context_id: task.head.remote.context_id.as_deref(),
             state: task.head.state.as_str(),
             status_message: said.map(|message| text_of(&message.parts)).filter(|text| !text.is_empty()),
-            parts: parts.map(AsPart).collect(),
-            artifacts: task.artifacts.iter().map(AsArtifact).collect(),
+            parts: parts.map(PartJson).collect(),
+            artifacts: task.artifacts.iter().map(ArtifactJson).collect(),
             agent,
             remote_task_id: task.head.remote.task_id.as_deref(),
             dispatch_id,
@@ -140,9 +140,9 @@ struct TaskStatusView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<AsMessage<'a>>,
+    message: Option<MessageJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    artifacts: Vec<AsArtifact<'a>>,
+    artifacts: Vec<ArtifactJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<serde_json::Value>,
 }
@@ -158,8 +158,8 @@ impl<'a> TaskStatusView<'a> {
             state: task.head.state.as_str(),
             agent,
             question: is_waiting.then(|| words(task)),
-            message: task.message.as_ref().map(AsMessage),
-            artifacts: task.artifacts.iter().map(AsArtifact).collect(),
+            message: task.message.as_ref().map(MessageJson),
+            artifacts: task.artifacts.iter().map(ArtifactJson).collect(),
             error: task.failure.as_ref().map(errors::described),
         }
     }
@@ -224,7 +224,7 @@ fn outcome(task: &Task, reader: ResultOptions) -> ToolResult {
                 };
             }
             let light = files::referred(task, true);
-            several(content, &ArtifactsView { artifacts: light.artifacts.iter().map(AsArtifact).collect() })
+            several(content, &ArtifactsView { artifacts: light.artifacts.iter().map(ArtifactJson).collect() })
         }
     }
 }
@@ -236,7 +236,7 @@ fn spoken(task: &Task, message: &Message, fluency: ProtocolFeatures) -> ToolResu
         [part] => single(part, || ResultPath::Said(0).in_task(id), fluency),
         parts => {
             let light = files::referred(task, true);
-            let message = AsMessage(light.message.as_ref().unwrap_or(message));
+            let message = MessageJson(light.message.as_ref().unwrap_or(message));
             several(blocks(parts, id, ResultPath::Said, fluency).collect(), &MessagePartsView { message })
         }
     }
@@ -255,13 +255,13 @@ fn single(part: &Part, place: impl FnOnce() -> String, fluency: ProtocolFeatures
 /// Several artifacts, or one with several parts, as structured content.
 #[derive(Serialize)]
 struct ArtifactsView<'a> {
-    artifacts: Vec<AsArtifact<'a>>,
+    artifacts: Vec<ArtifactJson<'a>>,
 }
 
 /// Message with several parts as structured content.
 #[derive(Serialize)]
 struct MessagePartsView<'a> {
-    message: AsMessage<'a>,
+    message: MessageJson<'a>,
 }
 
 fn several(content: Vec<ContentBlock>, whole: &impl Serialize) -> ToolResult {

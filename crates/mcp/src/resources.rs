@@ -8,13 +8,13 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
     message::{Content, Part},
-    rights::Right,
     store::TaskFilter,
     task::Task,
+    token_scopes::TokenScope,
 };
 use rmcp::{
     ErrorData,
@@ -60,7 +60,7 @@ impl ToolService {
         client: &ClientProfile,
         uri: &str,
     ) -> Result<(ReadResourceResult, bool), ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         let no_such = || {
             let message = format!("there is no resource \"{uri}\"; resources/list shows those there are");
             ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
@@ -68,7 +68,7 @@ impl ToolService {
         let address = ResultUri::parse(uri).ok_or_else(no_such)?;
         let task = match self.engine.look(&client.caller, &address.task).await {
             Ok(task) => task,
-            Err(failure) if failure.kind == Kind::NotFound => return Err(no_such()),
+            Err(failure) if failure.kind == FailureKind::NotFound => return Err(no_such()),
             Err(failure) => return Err(errors::error(&failure)),
         };
         let held = address.place.find(&task).and_then(ResultContent::of).ok_or_else(no_such)?;
@@ -98,12 +98,12 @@ impl ToolService {
         client: &ClientProfile,
         cursor: Option<&str>,
     ) -> Result<ResourcePage, ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         let before = match cursor {
             None => None,
             Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| {
                 let message = "this cursor is not one that resources/list gave; ask for the first page again";
-                errors::error(&Failure::new(Kind::Invalid, message))
+                errors::error(&Failure::new(FailureKind::Invalid, message))
             })?),
         };
         self.shelf_before(client, before).await.map_err(|failure| errors::error(&failure))
@@ -125,7 +125,7 @@ impl ToolService {
                     shelf.resources.extend(listed(&task, &builtin_tools::address(&self.engine, &task)));
                 }
                 // Deleted meanwhile.
-                Err(failure) if failure.kind == Kind::NotFound => {}
+                Err(failure) if failure.kind == FailureKind::NotFound => {}
                 Err(failure) => return Err(failure),
             }
             if (at == last && !are_all) || (at < last && shelf.resources.len() >= MIN_RESOURCES_PER_PAGE) {
@@ -142,12 +142,14 @@ impl ToolService {
         let Some(part) = part else {
             return match offset {
                 None => builtin_tools::get_task(&self.engine, client, task_id.as_deref()).await,
-                Some(_) => Err(Failure::new(Kind::Invalid, "an offset is one in a part: name the part too")),
+                Some(_) => {
+                    Err(Failure::new(FailureKind::Invalid, "an offset is one in a part: name the part too"))
+                }
             };
         };
         let Some(task_id) = task_id else {
             return Err(Failure::new(
-                Kind::Invalid,
+                FailureKind::Invalid,
                 "a part is one of a task's result: name the task_id too",
             ));
         };
@@ -157,7 +159,7 @@ impl ToolService {
                 "task {task_id} has no part \"{part}\"; a result that leaves one out says how it is called, like \
                  artifacts/0/parts/0"
             );
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         };
         // A URI copied from a result may be repeated here.
         let address = ResultUri::parse(&part).filter(|address| address.task == task.head.id.as_str());
@@ -281,7 +283,7 @@ fn place_of(piece: &ResultChunk<'_>) -> String {
 }
 
 fn too_far(offset: usize, size: usize) -> Failure {
-    Failure::new(Kind::Invalid, format!("there is nothing at offset {offset}: it has {size} bytes"))
+    Failure::new(FailureKind::Invalid, format!("there is nothing at offset {offset}: it has {size} bytes"))
 }
 
 fn read_cursor(cursor: &str) -> Option<TaskId> {

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
+    a2a_json::ArtifactJson,
     json::Json,
     message::{Artifact, Content, Part, text_of},
-    shape::AsArtifact,
 };
 
 use crate::result_uri::ResultItem;
@@ -82,7 +82,7 @@ impl<'a> ResultContent<'a> {
         let (text, kind) = if is_text {
             (text_of(&artifact.parts), "text/plain")
         } else {
-            (Json::of(&AsArtifact(artifact)).get().to_owned(), "application/json")
+            (Json::of(&ArtifactJson(artifact)).get().to_owned(), "application/json")
         };
         Self { body: ContentBody::Text(Cow::Owned(text)), kind: Cow::Borrowed(kind) }
     }

@@ -11,7 +11,9 @@ use axum::Router;
 use futures::future::BoxFuture;
 use rialto_edge::streams::StreamLimits;
 use rialto_engine::Engine;
-use rialto_model::{agent::Agent, call::Caller, credential::Secret, failure::Failure, rights::Right};
+use rialto_model::{
+    agent::Agent, call::Caller, credential::Secret, failure::Failure, token_scopes::TokenScope,
+};
 use rialto_policy::Action;
 use rmcp::{
     service::{ServerInitializeError, serve_server_with_ct},
@@ -215,7 +217,8 @@ impl LoadAgents {
         match self {
             Self::Session => true,
             Self::Registered(_) => {
-                caller.rights.have(Right::Admin) && engine.may_administer(caller, Action::AdminAgents).is_ok()
+                caller.rights.have(TokenScope::Admin)
+                    && engine.may_administer(caller, Action::AdminAgents).is_ok()
             }
             Self::Refused(_) => false,
         }

@@ -7,10 +7,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::Mutex;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     message::text_of,
-    rights::Right,
     task::{Task, TaskState},
+    token_scopes::TokenScope,
 };
 use rmcp::{
     ErrorData,
@@ -63,7 +63,7 @@ impl ToolService {
 
     /// `tasks/get`: state of a task, with its result or its questions.
     pub(crate) async fn get_task(&self, client: &ClientProfile, id: &str) -> Result<DetailedTask, ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         let task = self.engine.task(&client.caller, id).await;
         let task = task.map_err(|failure| errors::error(&failure))?;
         Ok(self.shown(client, &task))
@@ -76,16 +76,16 @@ impl ToolService {
         id: &str,
         responses: ElicitationResponses,
     ) -> Result<(), ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         self.take_answers(client, id, responses).await.map_err(|failure| errors::error(&failure))
     }
 
     /// `tasks/cancel`: cancels a task. One that has ended does not change.
     pub(crate) async fn cancel_task(&self, client: &ClientProfile, id: &str) -> Result<(), ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         match self.engine.cancel(&client.caller, id).await {
             Ok(_) => Ok(()),
-            Err(failure) if failure.kind == Kind::Conflict => Ok(()),
+            Err(failure) if failure.kind == FailureKind::Conflict => Ok(()),
             Err(failure) => Err(errors::error(&failure)),
         }
     }
@@ -186,10 +186,11 @@ fn completed(answer: ToolResult) -> TaskPayload {
 }
 
 fn failed(task: &Task) -> TaskPayload {
-    let failure = task.failure.clone().unwrap_or_else(|| Failure::new(Kind::PeerFailed, "the task failed"));
+    let failure =
+        task.failure.clone().unwrap_or_else(|| Failure::new(FailureKind::PeerFailed, "the task failed"));
     let failure = with_ids(failure, task);
     let is_protocols = failure.data.as_ref().is_some_and(|data| data.value().get("remoteCode").is_some());
-    if failure.kind == Kind::PeerFailed && !is_protocols {
+    if failure.kind == FailureKind::PeerFailed && !is_protocols {
         return completed(errors::answer(&failure));
     }
     TaskPayload::Failed { error: object(&errors::error(&failure)) }

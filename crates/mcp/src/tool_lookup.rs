@@ -15,7 +15,7 @@ use rialto_engine::{
     search::distance,
 };
 use rialto_model::{
-    call::{Caller, Target},
+    call::{CallTarget, Caller},
     name::slug,
 };
 
@@ -47,7 +47,7 @@ impl ToolLookup {
     }
 
     /// Skill named `name`, if it is visible to the caller.
-    pub(crate) fn find(&self, engine: &Engine, caller: &Caller, name: &str) -> Option<Target> {
+    pub(crate) fn find(&self, engine: &Engine, caller: &Caller, name: &str) -> Option<CallTarget> {
         let directory = engine.registry().directory(&caller.scope);
         let given = || self.aliases.skill(name).and_then(|skill| directory.find(skill));
         let target = match directory.find(name).or_else(given) {
@@ -57,7 +57,7 @@ impl ToolLookup {
         engine.may_discover(caller, &target).then_some(target)
     }
 
-    fn find_cut(&self, directory: &Arc<Directory>, name: &str) -> Option<Target> {
+    fn find_cut(&self, directory: &Arc<Directory>, name: &str) -> Option<CallTarget> {
         let (kept, hash) = names::hash_at_end(name)?;
         let hashes = self.hashes_of(directory);
         let places = hashes.places.get_or_init(|| {

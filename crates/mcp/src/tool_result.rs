@@ -1,6 +1,6 @@
 //! Result of a tool call, before it is encoded for a transport.
 
-use rialto_model::{guardrail::Notice, json::Json, task::Task};
+use rialto_model::{guardrail::GuardrailNotice, json::Json, task::Task};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) struct ResultMeta {
     pub(crate) remote_task: Option<String>,
     /// Guardrail findings that only warn.
     #[serde(rename = "rialto/guardrail", skip_serializing_if = "Option::is_none")]
-    pub(crate) guardrail: Option<Box<Notice>>,
+    pub(crate) guardrail: Option<Box<GuardrailNotice>>,
     /// `_meta` that an upstream MCP server sent with its result; always an object.
     #[serde(skip)]
     pub(crate) beside: Option<Json>,

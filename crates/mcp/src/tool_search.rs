@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 use arc_swap::ArcSwapOption;
 use rialto_engine::{Engine, directory::Directory, search::Index};
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use rmcp::model::{Tool, ToolAnnotations};
@@ -74,7 +74,8 @@ impl ToolSearch {
         }
         let directory = Arc::clone(directory);
         let made = tokio::task::spawn_blocking(move || Arc::new(Index::of(&directory))).await;
-        let made = made.map_err(|_| Failure::new(Kind::Internal, "the search was cut off; search again"))?;
+        let made =
+            made.map_err(|_| Failure::new(FailureKind::Internal, "the search was cut off; search again"))?;
         self.index.store(Some(Arc::clone(&made)));
         Ok(made)
     }
@@ -90,7 +91,7 @@ impl ToolSearch {
         let wanted: SearchToolsArgs = builtin_tools::read(args)?;
         if wanted.query.len() > MAX_QUERY_LENGTH {
             let message = format!("query: expected at most {MAX_QUERY_LENGTH} characters");
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         let limit = wanted.limit.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
         let index = self.index(catalog.directory()).await?;
@@ -123,7 +124,7 @@ impl ToolSearch {
 /// `describe_tool`: one tool, as it would be listed.
 pub(crate) fn describe(
     catalog: &ToolCatalog,
-    target: impl FnOnce(&str) -> Option<Target>,
+    target: impl FnOnce(&str) -> Option<CallTarget>,
     args: &Json,
 ) -> Result<ToolResult, Failure> {
     let wanted: DescribeToolArgs = builtin_tools::read(args)?;
@@ -134,7 +135,7 @@ pub(crate) fn describe(
     }
     let missing = || {
         let message = format!("there is no tool \"{}\"; search_tools finds those there are", wanted.name);
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     };
     let target = target(&wanted.name).ok_or_else(missing)?;
     let entry = catalog.directory().find(&target.verb()).ok_or_else(missing)?;

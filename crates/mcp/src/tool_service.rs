@@ -7,10 +7,10 @@ use std::{
 
 use rialto_engine::{DispatchRequest, Engine, Request};
 use rialto_model::{
-    call::{Caller, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller},
+    failure::{Failure, FailureKind},
     json::Json,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rmcp::ErrorData;
 use serde_json::json;
@@ -93,7 +93,7 @@ impl ToolService {
         client: &ClientProfile,
         cursor: Option<&str>,
     ) -> Result<ToolPage, ErrorData> {
-        may(client, Right::Discover)?;
+        may(client, TokenScope::Discover)?;
         self.engine.sync().await.map_err(|failure| errors::error(&failure))?;
         let catalog = self.catalogs.of(&self.engine, &client.caller.scope, client.naming);
         if self.is_lazy(client, &catalog) {
@@ -107,7 +107,7 @@ impl ToolService {
         };
         page.map(|page| page.with_own(builtin_tools::listed(&self.config, listed))).ok_or_else(|| {
             let message = "this cursor is not one that tools/list gave; ask for the first page again";
-            errors::error(&Failure::new(Kind::Invalid, message))
+            errors::error(&Failure::new(FailureKind::Invalid, message))
         })
     }
 
@@ -128,7 +128,7 @@ impl ToolService {
         let wanted: tool_search::CallToolArgs =
             builtin_tools::read(&args).map_err(|failure| errors::error(&failure))?;
         if wanted.name == tool_search::CALL {
-            let failure = Failure::new(Kind::Invalid, "call_tool calls other tools, not itself");
+            let failure = Failure::new(FailureKind::Invalid, "call_tool calls other tools, not itself");
             return Err(errors::error(&failure));
         }
         Ok((wanted.name, wanted.arguments.unwrap_or_else(Json::empty_object)))
@@ -141,7 +141,7 @@ impl ToolService {
         name: &str,
         args: Json,
     ) -> Result<ToolCallStart, ErrorData> {
-        may(client, Right::Call)?;
+        may(client, TokenScope::Call)?;
         if name == tool_search::CALL {
             let (name, args) = self.meant(name, args)?;
             return Box::pin(self.call(client, &name, args)).await;
@@ -183,7 +183,7 @@ impl ToolService {
     }
 
     /// Rejects the continuation of another agent's task.
-    async fn is_of(&self, client: &ClientProfile, task: &str, target: &Target) -> Result<(), Failure> {
+    async fn is_of(&self, client: &ClientProfile, task: &str, target: &CallTarget) -> Result<(), Failure> {
         let worker = self.engine.worker(&client.caller, task).await?.agent;
         if worker.id == target.agent.id {
             return Ok(());
@@ -191,7 +191,7 @@ impl ToolService {
         let (worker, other) = (&worker.slug, &target.agent.slug);
         let message =
             format!("task {task} belongs to agent {worker}, not to {other}; call a skill of that one");
-        Err(Failure::new(Kind::Invalid, message))
+        Err(Failure::new(FailureKind::Invalid, message))
     }
 
     async fn call_own(
@@ -209,7 +209,7 @@ impl ToolService {
                 LoadAgents::Registered(registrar) => {
                     builtin_tools::register_agent(registrar, client, args).await.map(ToolCallStart::Done)
                 }
-                LoadAgents::Refused(reason) => Err(Failure::new(Kind::Denied, reason.clone())),
+                LoadAgents::Refused(reason) => Err(Failure::new(FailureKind::Denied, reason.clone())),
             },
             BuiltinTool::ListAgents => {
                 builtin_tools::list_agents(engine, client, args).await.map(ToolCallStart::Done)
@@ -307,13 +307,13 @@ impl ToolService {
     }
 
     /// Time that a call may take before it becomes a task.
-    pub(crate) fn patience(&self, target: &Target) -> Duration {
+    pub(crate) fn patience(&self, target: &CallTarget) -> Duration {
         let is_long = target.skill.as_ref().is_some_and(|skill| skill.takes_long());
         if is_long { Duration::ZERO } else { Duration::from_millis(self.config.task_after_ms) }
     }
 
     /// Finds the skill with this tool name.
-    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Target> {
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<CallTarget> {
         self.finder.find(&self.engine, caller, name)
     }
 
@@ -324,12 +324,12 @@ impl ToolService {
         } else {
             format!("did you mean {}?", near.join(" or "))
         };
-        let failure = Failure::new(Kind::NotFound, format!("there is no tool \"{name}\"; {hint}"));
+        let failure = Failure::new(FailureKind::NotFound, format!("there is no tool \"{name}\"; {hint}"));
         errors::error(&failure.with_data(Json::of(&json!({ "tool": name, "near": near }))))
     }
 }
 
 /// Requires a token scope of the client. Policies are evaluated later.
-pub(crate) fn may(client: &ClientProfile, right: Right) -> Result<(), ErrorData> {
+pub(crate) fn may(client: &ClientProfile, right: TokenScope) -> Result<(), ErrorData> {
     if client.caller.rights.have(right) { Ok(()) } else { Err(errors::error(&right.lacking())) }
 }

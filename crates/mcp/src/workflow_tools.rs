@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
-    call::Target,
-    deployed::skill,
-    failure::{Failure, Kind},
+    backing::skill,
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     flow::FlowKind,
     json::{Extra, Json},
 };
@@ -48,7 +48,7 @@ pub(crate) async fn request(
         let message =
             message.ok_or_else(|| invalid("say what the run is to be told: `message` is missing"))?;
         let worker = engine.worker(&client.caller, &task).await?;
-        let target = Target { agent: worker.agent, skill: None };
+        let target = CallTarget { agent: worker.agent, skill: None };
         let mut request =
             Request::message(client.caller.clone(), client.door, target, vec![part_of(message)?]);
         request.task = Some(task);
@@ -57,7 +57,7 @@ pub(crate) async fn request(
     let agent = engine.registry().flows(&client.caller.scope).await.map_err(Failure::from)?;
     let name = if tool == ORCHESTRATE { given.get("workflow").and_then(name_in) } else { None };
     let Some(name) = name else {
-        let target = Target { agent, skill: Some(Arc::new(skill(tool, tool, ""))) };
+        let target = CallTarget { agent, skill: Some(Arc::new(skill(tool, tool, ""))) };
         return Ok(Request::skill(client.caller.clone(), client.door, target, Json::of(&given)));
     };
     // A published workflow has a skill that policies may name; an unpublished one is called by the name that its skill would have.
@@ -66,7 +66,7 @@ pub(crate) async fn request(
     let [id, _] = &ids;
     let skill = known.unwrap_or_else(|| Arc::new(skill(id, &name, "")));
     let input = given.take("input").unwrap_or_else(Json::empty_object);
-    let target = Target { agent, skill: Some(skill) };
+    let target = CallTarget { agent, skill: Some(skill) };
     Ok(Request::skill(client.caller.clone(), client.door, target, input))
 }
 
@@ -78,7 +78,7 @@ fn name_in(workflow: &Json) -> Option<String> {
 }
 
 fn invalid(message: &str) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }
 
 fn orchestrate_tool() -> Tool {

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    backing::Backing,
     card::{Card, Dialect},
     credential::Credential,
-    deployed::Backing,
     ids::{AgentId, Scope},
     json::Json,
 };
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "TrustLevel")]
-pub enum Trust {
+pub enum AgentTrust {
     /// A stranger: each skill needs a permit.
     #[default]
     External,
@@ -47,7 +47,7 @@ pub enum Health {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "CardSignature")]
-pub enum Signature {
+pub enum SignatureStatus {
     /// There is none.
     #[default]
     None,
@@ -60,7 +60,7 @@ pub enum Signature {
 /// Where an agent's row is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Keep {
+pub enum RowStorage {
     /// In the store.
     #[default]
     Stored,
@@ -95,15 +95,15 @@ pub struct Agent {
     /// A newer card that waits for approval.
     pub pending: Option<PendingCard>,
     /// How far it is trusted.
-    pub trust: Trust,
+    pub trust: AgentTrust,
     /// How it is doing.
     pub health: Health,
     /// What became of its card's signature.
-    pub signature: Signature,
+    pub signature: SignatureStatus,
     /// What stands behind it.
     pub backing: Backing,
     /// Where this row is kept.
-    pub keep: Keep,
+    pub keep: RowStorage,
     /// What it is shown at its door.
     pub credential: Option<Credential>,
     /// Whether private and loopback addresses may be used to reach it.
@@ -146,7 +146,7 @@ pub struct Probe {
 
 /// A card that was replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OldCard {
+pub struct CardRevision {
     /// When it was replaced.
     pub replaced_at: Timestamp,
     /// The card.
@@ -165,11 +165,11 @@ impl Agent {
             slug,
             card,
             pending: None,
-            trust: Trust::default(),
+            trust: AgentTrust::default(),
             health: Health::Unknown,
-            signature: Signature::None,
+            signature: SignatureStatus::None,
             backing: Backing::A2a,
-            keep: Keep::Stored,
+            keep: RowStorage::Stored,
             credential: None,
             allow_private: false,
             card_path: None,
@@ -185,18 +185,18 @@ impl Agent {
     }
 }
 
-// === impl Keep ===
+// === impl RowStorage ===
 
-impl Keep {
+impl RowStorage {
     /// Whether the row outlives the process.
     pub const fn is_stored(self) -> bool {
         matches!(self, Self::Stored | Self::Configured)
     }
 }
 
-// === impl Trust ===
+// === impl AgentTrust ===
 
-impl Trust {
+impl AgentTrust {
     /// Its name, as policies spell it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -216,7 +216,7 @@ impl Trust {
     }
 }
 
-impl fmt::Display for Trust {
+impl fmt::Display for AgentTrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn nobody_can_hand_out_system_trust() {
-        assert_eq!(Trust::parse_assignable("system"), None);
-        assert_eq!(Trust::parse_assignable("internal"), Some(Trust::Trusted));
+        assert_eq!(AgentTrust::parse_assignable("system"), None);
+        assert_eq!(AgentTrust::parse_assignable("internal"), Some(AgentTrust::Trusted));
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::CallerId,
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    ids::{AgentId, ApprovalId, OrgId, ProcessId, Scope, TaskId, TokenId},
     json::Json,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ApprovalTarget")]
-pub enum Waits {
+pub enum ApprovalTarget {
     /// A call that has not left yet. It leaves, or its task fails.
     Call,
     /// Work that is under way. Whoever does it is told, and goes on either way.
@@ -49,17 +49,17 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
     /// What goes on.
-    pub waits: Waits,
+    pub waits: ApprovalTarget,
     /// The process that has the work under way, if it is that and the process has said that it is there.
     #[serde(default)]
-    pub runner: Runner,
+    pub runner: ProcessId,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// From when on it is denied.
     pub expires_at: Timestamp,
     /// The answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Decided>,
+    pub decided: Option<ApprovalVerdict>,
     /// Whether the answer has had its effect.
     #[serde(default)]
     pub is_settled: bool,
@@ -68,7 +68,7 @@ pub struct Approval {
 /// What was decided, by whom, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ApprovalDecision")]
-pub struct Decided {
+pub struct ApprovalVerdict {
     /// Whether it may be done.
     pub approved: bool,
     /// Who says so.

@@ -9,14 +9,14 @@ use crate::{
     agent::Agent,
     card::Skill,
     cost::Cents,
-    credential::Proof,
-    event::Remote,
+    credential::CallerProof,
+    event::RemoteIds,
     ids::{Scope, TaskId, TokenId},
     json::Json,
     message::{Content, Message, Part},
     name,
     presence::CallerPresence,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
     trace::Trace,
 };
 
@@ -30,7 +30,8 @@ pub const HOPS_VARIABLE: &str = "RIALTO_HOPS";
 /// Which door a call came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Door {
+#[schemars(rename = "Door")]
+pub enum EntryProtocol {
     /// MCP on stdin and stdout.
     McpStdio,
     /// MCP over HTTP.
@@ -83,14 +84,14 @@ pub struct Caller {
     /// Its name.
     pub id: CallerId,
     /// What it may do at all.
-    pub rights: Rights,
+    pub rights: TokenScopes,
     /// The token of ours that it came with, by its name: what was begun with it ends when it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
     /// The signed token it came with, where callers' tokens are exchanged for those of agents. Never sent to an agent, never
     /// written down.
     #[serde(skip)]
-    pub proof: Option<Proof>,
+    pub proof: Option<CallerProof>,
     /// How many calls through this installation led to this one, as the request says: an agent that calls back passes it on.
     #[serde(skip)]
     pub hops: u8,
@@ -98,7 +99,7 @@ pub struct Caller {
 
 /// Who shall do the work.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct CallTarget {
     /// The agent, as it was registered when the call was resolved.
     pub agent: Arc<Agent>,
     /// The skill; none for a plain message to the agent.
@@ -113,26 +114,26 @@ pub struct Call {
     /// Who calls.
     pub caller: Caller,
     /// The door it came in by.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// Who shall do the work.
-    pub target: Target,
+    pub target: CallTarget,
     /// What is said.
     pub parts: Vec<Part>,
     /// The remote task or conversation this goes on with.
-    pub continues: Remote,
+    pub continues: RemoteIds,
     /// The id under which both sides can find this call in their logs: `a2a-<agent>-<skill>-<unique>`.
     pub session: Arc<str>,
     /// The trace it is a part of, if it is one.
     pub trace: Option<Arc<Trace>>,
     /// The caller's own words, where it spoke in messages: an agent hears more of them than their parts.
-    pub spoken: Option<Arc<Spoken>>,
+    pub spoken: Option<Arc<OriginalMessage>>,
     /// Until when its caller waits, and whether it still does.
     pub presence: CallerPresence,
 }
 
 /// A message as its caller said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoken {
+pub struct OriginalMessage {
     /// The message.
     pub message: Message,
     /// What the caller noted beside it; always an object.
@@ -147,24 +148,24 @@ pub struct Spoken {
 
 /// Wants a remote task called off.
 #[derive(Clone, Debug)]
-pub struct Cancel {
+pub struct CancelRequest {
     /// Who wants it.
     pub caller: Caller,
     /// Who does the work.
-    pub target: Target,
+    pub target: CallTarget,
     /// What the far side calls the task.
-    pub remote: Remote,
+    pub remote: RemoteIds,
 }
 
 /// Wants to know how a remote task goes on.
 #[derive(Clone, Debug)]
-pub struct Follow {
+pub struct FollowRequest {
     /// Who wants it.
     pub caller: Caller,
     /// Who does the work.
-    pub target: Target,
+    pub target: CallTarget,
     /// What the far side calls the task.
-    pub remote: Remote,
+    pub remote: RemoteIds,
     /// Whether to stay until the task ends or waits, or only to ask once.
     pub to_the_end: bool,
 }
@@ -182,9 +183,9 @@ impl CallerKind {
     }
 }
 
-// === impl Door ===
+// === impl EntryProtocol ===
 
-impl Door {
+impl EntryProtocol {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -238,7 +239,7 @@ impl Caller {
             scope: Scope::default(),
             kind: CallerKind::User,
             id: id.into(),
-            rights: Rights::ALL,
+            rights: TokenScopes::ALL,
             token: None,
             proof: None,
             hops: 0,
@@ -247,7 +248,11 @@ impl Caller {
 
     /// Somebody who has not said who it is, in the default scope. It may look at what is shown to everybody.
     pub fn stranger() -> Self {
-        Self { kind: CallerKind::Session, rights: Rights::of([Right::Discover]), ..Self::user("anonymous") }
+        Self {
+            kind: CallerKind::Session,
+            rights: TokenScopes::of([TokenScope::Discover]),
+            ..Self::user("anonymous")
+        }
     }
 
     /// Whether this is somebody who has not said who it is.
@@ -263,9 +268,9 @@ impl Caller {
     }
 }
 
-// === impl Target ===
+// === impl CallTarget ===
 
-impl Target {
+impl CallTarget {
     /// The canonical name of what is called: what the directory calls it, else `<agentSlug>.<skillId>`, or the slug alone
     /// for a plain message.
     pub fn verb(&self) -> String {
@@ -308,9 +313,9 @@ impl Target {
     }
 }
 
-// === impl Spoken ===
+// === impl OriginalMessage ===
 
-impl Spoken {
+impl OriginalMessage {
     /// A message with what its caller noted beside it, and nothing that it does not say itself.
     pub fn new(message: Message, metadata: Option<Json>) -> Self {
         let (extensions, references) = (message.extensions.clone(), message.reference_task_ids.clone());
@@ -392,7 +397,7 @@ mod tests {
     fn taking(schema: Option<&str>) -> Skill {
         Skill {
             input_schema: schema.map(|schema| Json::parse(schema).unwrap()),
-            ..crate::deployed::skill(&SkillId::from("s").to_string(), "s", "")
+            ..crate::backing::skill(&SkillId::from("s").to_string(), "s", "")
         }
     }
 

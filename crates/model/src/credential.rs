@@ -22,12 +22,12 @@ pub struct Secret(Zeroizing<String>);
 /// The signed token a caller came with, for as long as its call lasts. It says nothing about who the caller is that the
 /// caller does not say, so callers that differ in it only are the same.
 #[derive(Clone, Debug)]
-pub struct Proof(Arc<Secret>);
+pub struct CallerProof(Arc<Secret>);
 
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum SecretSource {
     /// An environment variable of the process that calls.
     Env(String),
     /// A file.
@@ -43,7 +43,7 @@ pub enum Source {
 /// Where an API key is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum KeyPlace {
+pub enum ApiKeyLocation {
     /// In a header of its own.
     Header,
     /// In the address.
@@ -55,7 +55,7 @@ pub enum KeyPlace {
 /// How we say who we are when we ask for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ClientAuth {
+pub enum OAuthClientAuth {
     /// In the `Authorization` header.
     #[default]
     Basic,
@@ -79,19 +79,19 @@ pub struct OAuth {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
     /// How we say who we are.
-    pub client_auth: ClientAuth,
+    pub client_auth: OAuthClientAuth,
 }
 
 /// How a secret is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum Scheme {
+pub enum CredentialScheme {
     /// `Authorization: Bearer …`
     Bearer,
     /// A key under a name.
     ApiKey {
         /// Where.
-        place: KeyPlace,
+        place: ApiKeyLocation,
         /// The header's, parameter's or cookie's name.
         name: String,
     },
@@ -113,16 +113,16 @@ pub enum Scheme {
 pub struct Credential {
     /// Where the secret comes from.
     #[serde(flatten)]
-    pub source: Source,
+    pub source: SecretSource,
     /// How it is shown; none is as the agent's card says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheme: Option<Scheme>,
+    pub scheme: Option<CredentialScheme>,
     /// Hosts besides the agent's own that may see it, as `host` or `host:port`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Callers that have a secret of their own, shown in place of the agent's for their calls.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub callers: BTreeMap<String, Source>,
+    pub callers: BTreeMap<String, SecretSource>,
     /// Whether everybody else is refused, in place of going with the agent's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named_callers_only: bool,
@@ -155,36 +155,36 @@ impl fmt::Debug for Secret {
     }
 }
 
-// === impl Proof ===
+// === impl CallerProof ===
 
-impl Proof {
+impl CallerProof {
     /// The token, for the one place that it is exchanged at.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
 }
 
-impl From<&str> for Proof {
+impl From<&str> for CallerProof {
     fn from(token: &str) -> Self {
         Self(Arc::new(Secret::from(token)))
     }
 }
 
-impl PartialEq for Proof {
+impl PartialEq for CallerProof {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Proof {}
+impl Eq for CallerProof {}
 
-impl Hash for Proof {
+impl Hash for CallerProof {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-// === impl Source ===
+// === impl SecretSource ===
 
-impl Source {
+impl SecretSource {
     /// Reads `env:NAME`, `file:PATH` or `store:NAME`.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':').filter(|(_, name)| !name.is_empty())?;
@@ -197,7 +197,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Env(name) => write!(f, "env:{name}"),
@@ -208,17 +208,17 @@ impl fmt::Display for Source {
     }
 }
 
-// === impl Scheme ===
+// === impl CredentialScheme ===
 
-impl fmt::Display for Scheme {
+impl fmt::Display for CredentialScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bearer => f.write_str("bearer token"),
             Self::ApiKey { place, name } => {
                 let place = match place {
-                    KeyPlace::Header => "header",
-                    KeyPlace::Query => "query parameter",
-                    KeyPlace::Cookie => "cookie",
+                    ApiKeyLocation::Header => "header",
+                    ApiKeyLocation::Query => "query parameter",
+                    ApiKeyLocation::Cookie => "cookie",
                 };
                 write!(f, "API key in the {place} {name}")
             }
@@ -240,12 +240,12 @@ impl fmt::Display for Scheme {
 
 impl Credential {
     /// The secret from `source`, shown as the agent's card says.
-    pub const fn new(source: Source) -> Self {
+    pub const fn new(source: SecretSource) -> Self {
         Self { source, scheme: None, hosts: Vec::new(), callers: BTreeMap::new(), named_callers_only: false }
     }
 
     /// Where the secret for this caller's calls comes from; none when there is none for this caller.
-    pub fn source_for(&self, caller: &CallerId) -> Option<&Source> {
+    pub fn source_for(&self, caller: &CallerId) -> Option<&SecretSource> {
         match self.callers.get(caller.as_str()) {
             Some(own) => Some(own),
             None if self.named_callers_only => None,
@@ -257,7 +257,7 @@ impl Credential {
     pub fn is_personal(&self) -> bool {
         self.named_callers_only
             || !self.callers.is_empty()
-            || matches!(self.scheme, Some(Scheme::Exchange(_)))
+            || matches!(self.scheme, Some(CredentialScheme::Exchange(_)))
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_shown() {
-        let held = Credential::new(Source::Held(Secret::from("hunter2")));
+        let held = Credential::new(SecretSource::Held(Secret::from("hunter2")));
         assert!(!format!("{held:?} {}", held.source).contains("hunter2"));
         assert!(serde_json::to_string(&held).is_err());
     }
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_a_caller_came_with_is_not_shown_and_does_not_make_it_another() {
         let [one, two] = ["hunter2", "hunter3"]
-            .map(|token| Caller { proof: Some(Proof::from(token)), ..Caller::user("ann") });
+            .map(|token| Caller { proof: Some(CallerProof::from(token)), ..Caller::user("ann") });
         assert_eq!(one, two);
         let shown = format!("{one:?} {}", serde_json::to_string(&one).unwrap());
         assert!(!shown.contains("hunter2"), "{shown}");
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_row_says_no_more_than_it_was_told() {
-        let credential = Credential::new(Source::Env("TOKEN".into()));
+        let credential = Credential::new(SecretSource::Env("TOKEN".into()));
         let text = serde_json::to_string(&credential).unwrap();
         assert_eq!(text, r#"{"env":"TOKEN"}"#);
         assert_eq!(serde_json::from_str::<Credential>(&text).unwrap(), credential);
@@ -294,18 +294,18 @@ mod tests {
     fn a_full_row_comes_back_as_it_was() {
         let oauth = OAuth { client_id: "rialto".into(), scopes: vec!["a".into()], ..OAuth::default() };
         for scheme in [
-            Scheme::Bearer,
-            Scheme::ApiKey { place: KeyPlace::Cookie, name: "key".into() },
-            Scheme::Basic { user: Some("ann".into()) },
-            Scheme::OAuth2(oauth.clone()),
-            Scheme::Exchange(oauth),
+            CredentialScheme::Bearer,
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Cookie, name: "key".into() },
+            CredentialScheme::Basic { user: Some("ann".into()) },
+            CredentialScheme::OAuth2(oauth.clone()),
+            CredentialScheme::Exchange(oauth),
         ] {
             let credential = Credential {
                 scheme: Some(scheme),
                 hosts: vec!["rpc.example:8443".into()],
-                callers: [("ann".to_owned(), Source::File("/ann".into()))].into(),
+                callers: [("ann".to_owned(), SecretSource::File("/ann".into()))].into(),
                 named_callers_only: true,
-                ..Credential::new(Source::Store("desk".into()))
+                ..Credential::new(SecretSource::Store("desk".into()))
             };
             let text = serde_json::to_string(&credential).unwrap();
             assert_eq!(serde_json::from_str::<Credential>(&text).unwrap(), credential, "{text}");
@@ -314,11 +314,11 @@ mod tests {
 
     #[test]
     fn a_caller_with_a_secret_of_its_own_uses_that() {
-        let own = Source::Env("ANN".into());
-        let mut credential = Credential::new(Source::Env("ALL".into()));
+        let own = SecretSource::Env("ANN".into());
+        let mut credential = Credential::new(SecretSource::Env("ALL".into()));
         credential.callers.insert("ann".into(), own.clone());
         assert_eq!(credential.source_for(&"ann".into()), Some(&own));
-        assert_eq!(credential.source_for(&"bob".into()), Some(&Source::Env("ALL".into())));
+        assert_eq!(credential.source_for(&"bob".into()), Some(&SecretSource::Env("ALL".into())));
         credential.named_callers_only = true;
         assert_eq!(credential.source_for(&"bob".into()), None);
     }
@@ -326,10 +326,10 @@ mod tests {
     #[test]
     fn a_source_is_a_kind_and_a_name() {
         for text in ["env:TOKEN", "file:/run/secrets/desk", "store:desk"] {
-            assert_eq!(Source::parse(text).unwrap().to_string(), text);
+            assert_eq!(SecretSource::parse(text).unwrap().to_string(), text);
         }
         for text in ["", "env:", "TOKEN", "vault:x"] {
-            assert_eq!(Source::parse(text), None, "{text}");
+            assert_eq!(SecretSource::parse(text), None, "{text}");
         }
     }
 }

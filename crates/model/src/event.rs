@@ -13,7 +13,7 @@ use crate::{
 /// What the far side calls the task and its conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RemoteIds")]
-pub struct Remote {
+pub struct RemoteIds {
     /// Its id for the task; none when it answered with a message, or has not answered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
@@ -26,7 +26,7 @@ pub struct Remote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "QuestionKind")]
-pub enum Ask {
+pub enum QuestionKind {
     /// An answer.
     Input,
     /// A login, done elsewhere.
@@ -36,7 +36,7 @@ pub enum Ask {
 /// Facts that may stand beside any event on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EventAside")]
-pub struct Aside {
+pub struct EventAside {
     /// When the far side says it happened, as it wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
@@ -60,10 +60,10 @@ pub enum Event {
     /// The far side took it, under a name of its own.
     Accepted {
         /// That name.
-        remote: Remote,
+        remote: RemoteIds,
         /// The remote task's own metadata and unknown members.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// It is queued (`working` false) or being worked on.
     Progress {
@@ -74,7 +74,7 @@ pub enum Event {
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// A piece of the result.
     Artifact {
@@ -86,18 +86,18 @@ pub enum Event {
         last: bool,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// It waits for the caller.
     Asked {
         /// For what.
-        ask: Ask,
+        ask: QuestionKind,
         /// The question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// The caller answered, or said something more.
     Answered {
@@ -114,7 +114,7 @@ pub enum Event {
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// Done, without a task on the far side: the message is the whole answer.
     Replied {
@@ -130,7 +130,7 @@ pub enum Event {
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// The agent will not do it.
     Rejected {
@@ -139,7 +139,7 @@ pub enum Event {
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
     /// It was called off.
     Canceled {
@@ -148,14 +148,14 @@ pub enum Event {
         message: Option<Message>,
         /// What else stood there.
         #[serde(default)]
-        aside: Aside,
+        aside: EventAside,
     },
 }
 
 /// An event that is in the store, and so did happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TaskEvent")]
-pub struct Recorded {
+pub struct RecordedEvent {
     /// Its place in the task's life, from 1.
     pub seq: u64,
     /// When it was written down.
@@ -169,7 +169,7 @@ pub struct Recorded {
 impl Event {
     /// A failure that has no words of the agent beside it.
     pub fn failed(failure: Failure) -> Self {
-        Self::Failed { failure, message: None, aside: Aside::default() }
+        Self::Failed { failure, message: None, aside: EventAside::default() }
     }
 
     /// The kind of event, as it is called in listings.

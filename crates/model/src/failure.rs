@@ -1,6 +1,6 @@
 //! What went wrong, and whose fault it is.
 //!
-//! Each wire has one exhaustive match over [`Kind`]; a new kind breaks the build at every door until that door has
+//! Each wire has one exhaustive match over [`FailureKind`]; a new kind breaks the build at every door until that door has
 //! decided how to say it.
 
 use schemars::JsonSchema;
@@ -12,7 +12,7 @@ use crate::json::Json;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "FailureKind")]
-pub enum Kind {
+pub enum FailureKind {
     /// The caller's request does not make sense.
     Invalid,
     /// The caller did not say who it is, or could not prove it.
@@ -48,7 +48,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Whose fault it is.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// What happened and how to fix it, for the caller to read.
     pub message: String,
     /// Facts for programs: the remote's own code, message, HTTP status.
@@ -63,9 +63,9 @@ struct NotSent {
     not_sent: bool,
 }
 
-// === impl Kind ===
+// === impl FailureKind ===
 
-impl Kind {
+impl FailureKind {
     /// Every kind there is.
     pub const ALL: [Self; 14] = [
         Self::Invalid,
@@ -133,7 +133,7 @@ impl Kind {
 
 impl Failure {
     /// A failure without further facts.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), data: None }
     }
 
@@ -173,17 +173,17 @@ mod tests {
 
     #[test]
     fn every_kind_is_read_back_and_an_unavailable_store_as_internal() {
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             let text = serde_json::to_string(&kind).unwrap();
-            let known = if kind == Kind::StoreUnavailable { Kind::Internal } else { kind };
-            assert_eq!(serde_json::from_str::<Kind>(&text).unwrap(), known);
+            let known = if kind == FailureKind::StoreUnavailable { FailureKind::Internal } else { kind };
+            assert_eq!(serde_json::from_str::<FailureKind>(&text).unwrap(), known);
         }
     }
 
     #[test]
     fn every_kind_is_known_by_its_class() {
-        assert!(Kind::ALL.into_iter().all(|kind| Kind::of_class(kind.class()) == Some(kind)));
-        assert_eq!(Kind::ALL.into_iter().collect::<HashSet<_>>().len(), Kind::ALL.len());
-        assert_eq!(Kind::of_class("SurpriseError"), None);
+        assert!(FailureKind::ALL.into_iter().all(|kind| FailureKind::of_class(kind.class()) == Some(kind)));
+        assert_eq!(FailureKind::ALL.into_iter().collect::<HashSet<_>>().len(), FailureKind::ALL.len());
+        assert_eq!(FailureKind::of_class("SurpriseError"), None);
     }
 }

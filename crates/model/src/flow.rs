@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::CallerId,
-    event::Ask,
+    event::QuestionKind,
     failure::Failure,
     ids::{Scope, TaskId, TokenId},
     json::Json,
@@ -155,9 +155,9 @@ pub enum StepState {
 /// What a step that waits is asking.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StepQuestion")]
-pub struct Question {
+pub struct StepQuestion {
     /// For what it waits.
-    pub ask: Ask,
+    pub ask: QuestionKind,
     /// What it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
@@ -193,7 +193,7 @@ pub struct FlowStep {
     pub failure: Option<Failure>,
     /// What it asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Question>,
+    pub question: Option<StepQuestion>,
     /// When it began.
     pub begun_at: Timestamp,
     /// When it was over, for now or for good.
@@ -250,7 +250,7 @@ pub struct RunFilter {
 
 /// A moment at which a definition is run by itself, and the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct FlowSchedule {
     /// Where the definition belongs.
     pub scope: Scope,
     /// The definition.

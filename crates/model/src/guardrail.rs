@@ -8,23 +8,23 @@ use crate::{
 };
 
 /// The header of an answer that tells of it.
-pub const HEADER: &str = "x-rialto-guardrail";
+pub const GUARDRAIL_HEADER: &str = "x-rialto-guardrail";
 
 /// The member of a task's metadata that tells of it.
-pub const MEMBER: &str = "rialto/guardrail";
+pub const GUARDRAIL_MEMBER: &str = "rialto/guardrail";
 
 /// A warning: which checks have found which kinds. Never the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Notice {
+pub struct GuardrailNotice {
     /// The types of the checks, in order, each once.
     pub checks: Vec<String>,
     /// What they found, in order, each once.
     pub kinds: Vec<String>,
 }
 
-// === impl Notice ===
+// === impl GuardrailNotice ===
 
-impl Notice {
+impl GuardrailNotice {
     /// Takes in one more finding.
     pub fn add(&mut self, check: &str, kind: &str) {
         insert(&mut self.checks, check);
@@ -44,8 +44,8 @@ impl Notice {
 
     /// The notice that metadata tells of, if it does.
     pub fn read(metadata: Option<&Json>) -> Option<Self> {
-        let metadata = metadata.filter(|metadata| metadata.get().contains(MEMBER))?;
-        serde_json::from_value(metadata.value().get(MEMBER)?.clone()).ok()
+        let metadata = metadata.filter(|metadata| metadata.get().contains(GUARDRAIL_MEMBER))?;
+        serde_json::from_value(metadata.value().get(GUARDRAIL_MEMBER)?.clone()).ok()
     }
 
     /// The same metadata, that tells of this notice too.
@@ -56,13 +56,13 @@ impl Notice {
             all.join(&known);
         }
         let mut members = metadata.and_then(|metadata| metadata.read::<Extra>().ok()).unwrap_or_default();
-        members.take(MEMBER);
-        members.push(MEMBER, Json::of(&all));
+        members.take(GUARDRAIL_MEMBER);
+        members.push(GUARDRAIL_MEMBER, Json::of(&all));
         Json::of(&members)
     }
 }
 
-impl Serialize for Notice {
+impl Serialize for GuardrailNotice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut told = serializer.serialize_struct("Notice", 3)?;
         told.serialize_field("action", "warn")?;
@@ -76,8 +76,8 @@ impl Serialize for Notice {
 
 impl Task {
     /// What guardrails warn of, in what was said in it or what it has brought.
-    pub fn guardrail(&self) -> Option<Notice> {
-        Notice::read(self.metadata.as_ref())
+    pub fn guardrail(&self) -> Option<GuardrailNotice> {
+        GuardrailNotice::read(self.metadata.as_ref())
     }
 }
 
@@ -100,17 +100,17 @@ mod tests {
 
     #[test]
     fn metadata_keeps_what_was_there_and_adds_what_is_new() {
-        let mut notice = Notice::default();
+        let mut notice = GuardrailNotice::default();
         notice.add("pii", "phone");
         notice.add("pii", "email");
         let first = notice.put(Some(&Json::parse(r#"{"n":1.50}"#).unwrap()));
-        let mut more = Notice::default();
+        let mut more = GuardrailNotice::default();
         more.add("regex", "a ticket");
         let both = more.put(Some(&first));
         assert!(both.get().starts_with(r#"{"n":1.50,"#), "{both}");
-        let read = Notice::read(Some(&both)).unwrap();
+        let read = GuardrailNotice::read(Some(&both)).unwrap();
         assert_eq!(read.header(), "warn; checks=pii,regex; kinds=a-ticket,email,phone");
-        assert_eq!(Notice::read(Some(&Json::empty_object())), None);
-        assert_eq!(Notice::read(None), None);
+        assert_eq!(GuardrailNotice::read(Some(&Json::empty_object())), None);
+        assert_eq!(GuardrailNotice::read(None), None);
     }
 }

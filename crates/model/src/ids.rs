@@ -86,7 +86,7 @@ text_id!(
 )]
 #[serde(transparent)]
 #[schemars(inline)]
-pub struct Runner(u64);
+pub struct ProcessId(u64);
 
 /// The org and project something belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -150,9 +150,9 @@ impl ApprovalId {
     }
 }
 
-// === impl Runner ===
+// === impl ProcessId ===
 
-impl Runner {
+impl ProcessId {
     /// Nobody.
     pub const NOBODY: Self = Self(0);
 
@@ -167,7 +167,7 @@ impl Runner {
     }
 }
 
-impl From<u64> for Runner {
+impl From<u64> for ProcessId {
     fn from(number: u64) -> Self {
         Self(number)
     }

@@ -6,16 +6,18 @@
 //! along in [`json::Extra`], so that nothing is lost on the way through.
 //!
 //! Nothing here does I/O. What the product needs from the outside is said as a trait: [`store::Store`],
-//! [`verb::Hook`], [`clock::Clock`].
+//! [`audit_event::Hook`], [`clock::Clock`].
 
+pub mod a2a_json;
 pub mod agent;
 pub mod approval;
+pub mod audit_event;
+pub mod backing;
 pub mod call;
 pub mod card;
 pub mod clock;
 pub mod cost;
 pub mod credential;
-pub mod deployed;
 pub mod event;
 pub mod failure;
 pub mod flow;
@@ -32,13 +34,11 @@ pub mod policy;
 pub mod presence;
 pub mod push;
 pub mod relay;
-pub mod rights;
 pub mod routing;
 mod schema;
-pub mod shape;
 pub mod size;
 pub mod store;
 pub mod task;
+pub mod token_scopes;
 pub mod trace;
-pub mod verb;
 pub mod webhook;

@@ -36,13 +36,13 @@ pub fn taken_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
 }
 
 /// Whether a skill takes JSON and whether it takes text. One that declares nothing takes both.
-pub fn takes(agent: &Agent, skill: Option<&Skill>) -> Takes {
+pub fn takes(agent: &Agent, skill: Option<&Skill>) -> ArgumentForms {
     if !agent.backing.keeps_conversations() {
-        return Takes { json: true, text: false };
+        return ArgumentForms { json: true, text: false };
     }
     let own = skill.map(|skill| skill.input_modes.as_slice()).filter(|own| !own.is_empty());
     let modes = own.unwrap_or(&agent.card.input_modes);
-    Takes {
+    ArgumentForms {
         json: modes.is_empty() || modes.iter().any(|mode| accepts_json(mode)),
         text: modes.is_empty() || modes.iter().any(|mode| accepts_text(mode)),
     }
@@ -50,7 +50,7 @@ pub fn takes(agent: &Agent, skill: Option<&Skill>) -> Takes {
 
 /// Forms of arguments that a skill takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Takes {
+pub struct ArgumentForms {
     /// JSON, in a data part.
     pub json: bool,
     /// Words, in a text part.

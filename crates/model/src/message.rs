@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::{Extra, Json};
 
 /// A message or an artifact has at most so many parts.
-pub const MOST_PARTS: usize = 1_000;
+pub const MAX_PARTS: usize = 1_000;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Runner;
+use crate::ids::ProcessId;
 
 /// Length of the longest name of a node, in bytes.
 pub const MAX_NODE_NAME_BYTES: usize = 64;
@@ -19,7 +19,7 @@ pub struct Node {
     /// Its name.
     pub name: String,
     /// The number under which it works on tasks.
-    pub runner: Runner,
+    pub runner: ProcessId,
     /// Its process id on its machine.
     pub process: u32,
     /// Address that it listens on.
@@ -134,7 +134,7 @@ mod tests {
     fn the_state_of_a_node_is_that_of_its_process_before_that_of_its_name() {
         let node = Node {
             name: "a".to_owned(),
-            runner: Runner::from(1),
+            runner: ProcessId::from(1),
             process: 7,
             address: "127.0.0.1:1".to_owned(),
             version: "1".to_owned(),
@@ -146,10 +146,10 @@ mod tests {
             let node = Node { runner, ..node.clone() };
             NodeStatus { node, drain: drain.cloned(), is_alive, open_tasks: 0 }.state()
         };
-        let runner = Runner::from(1);
+        let runner = ProcessId::from(1);
         assert_eq!(state(runner, true, None), NodeState::Serving);
         assert_eq!(state(runner, true, Some(&drain)), NodeState::Draining);
         assert_eq!(state(runner, false, Some(&drain)), NodeState::Lost);
-        assert_eq!(state(Runner::NOBODY, false, Some(&drain)), NodeState::Stopped);
+        assert_eq!(state(ProcessId::NOBODY, false, Some(&drain)), NodeState::Stopped);
     }
 }

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 /// So many texts are kept of one policy, the newest.
-pub const KEPT: usize = 50;
+pub const MAX_POLICY_VERSIONS: usize = 50;
 
 /// The policies as they are at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub struct PolicySet {
     /// The number of the last change of any of them; zero when there never was one.
     pub version: u64,
     /// Those in force, by name.
-    pub policies: Vec<KeptPolicy>,
+    pub policies: Vec<StoredPolicy>,
 }
 
 /// One text of policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptPolicy {
+pub struct StoredPolicy {
     /// Its name.
     pub name: String,
     /// The policies.
@@ -41,7 +41,7 @@ pub struct PolicyChange {
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyVersion {
+pub struct RecordedPolicyChange {
     /// The number of the change: later ones are higher, whichever policy they are of.
     pub version: u64,
     /// What was changed.

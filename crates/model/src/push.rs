@@ -15,7 +15,7 @@ use crate::{
 
 /// Somebody to be told of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Push {
+pub struct PushSubscription {
     /// The task.
     pub task: TaskId,
     /// Its name within the task.
@@ -31,7 +31,7 @@ pub struct Push {
     /// What it is shown, so that it knows that the call is meant for it.
     pub token: Option<Secret>,
     /// How to log in there.
-    pub login: Option<Login>,
+    pub login: Option<PushLogin>,
     /// How it is told.
     pub dialect: Dialect,
     /// Members of the request that we do not know.
@@ -39,12 +39,12 @@ pub struct Push {
     /// When it was asked for.
     pub created_at: Timestamp,
     /// How far it was told.
-    pub standing: PushStanding,
+    pub standing: PushDeliveryState,
 }
 
 /// How to log in at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub struct PushLogin {
     /// The schemes it takes; the first is used.
     pub schemes: Vec<String>,
     /// What to show.
@@ -53,7 +53,7 @@ pub struct Login {
 
 /// How far somebody was told, and how that goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PushStanding {
+pub struct PushDeliveryState {
     /// The last event that is done with.
     pub told: u64,
     /// How often it has failed since it last took one.

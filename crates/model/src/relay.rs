@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::ids::Runner;
+use crate::ids::ProcessId;
 
 /// Time after which a call that was passed on, and whose nodes are both gone, is removed.
 pub const MAX_RELAYED_CALL_AGE: SignedDuration = SignedDuration::from_hours(24);
@@ -16,9 +16,9 @@ pub struct RelayedCall {
     /// Its id.
     pub id: String,
     /// Process that took the call.
-    pub sender: Runner,
+    pub sender: ProcessId,
     /// Process that is to execute it.
-    pub receiver: Runner,
+    pub receiver: ProcessId,
     /// The call.
     pub body: String,
     /// When it was passed on.

@@ -1,8 +1,8 @@
 //! Choosing who does some work: what is wanted, who was considered, and what became of it.
 //!
 //! A [`Dispatch`] is the whole record of one choice. It is written down with the choice, so that anybody can read later why
-//! this agent was asked and not another. What agents are worth is learned from how their tasks end: a [`Play`] is one task
-//! given to one agent, and its reward moves the [`Posterior`] of that agent for that type of work.
+//! this agent was asked and not another. What agents are worth is learned from how their tasks end: a [`SlotAssignment`] is one task
+//! given to one agent, and its reward moves the [`SuccessRate`] of that agent for that type of work.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -16,19 +16,19 @@ use crate::{
 };
 
 /// The longest description, in bytes; what is behind it is not looked at.
-pub const LONGEST_DESCRIPTION: usize = 4_000;
+pub const MAX_DESCRIPTION_BYTES: usize = 4_000;
 
 /// The longest name of a type of work or of a required skill, in bytes.
-pub const LONGEST_NAME: usize = 200;
+pub const MAX_NAME_BYTES: usize = 200;
 
 /// At most so many skills can be required.
-pub const MOST_REQUIRED: usize = 32;
+pub const MAX_REQUIRED_SKILLS: usize = 32;
 
 /// What is to be done, in the words of whoever wants it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "WorkRow")]
-pub struct Work {
+pub struct WorkDescription {
     /// The type of work (`qa`): agents are remembered by how well they do it.
     #[serde(alias = "work_type")]
     pub work_type: String,
@@ -50,7 +50,7 @@ const SURPRISE: f64 = 4.0;
 /// Everything counts as long as the agent stays as it was. What it did lately is known apart, with older news losing weight; once that
 /// does not fit the rest any more, the agent has changed, and only what is recent counts from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Posterior {
+pub struct SuccessRate {
     /// What went well since the agent last changed.
     pub wins: f64,
     /// What did not.
@@ -67,16 +67,16 @@ pub struct Posterior {
 
 /// What a decision needs to know about an agent from the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct RoutingStats {
     /// How well it does this type of work.
-    pub posterior: Posterior,
+    pub posterior: SuccessRate,
     /// How many tasks it has just now, those that were promised to it included.
     pub active: u64,
 }
 
 /// Whose standing is wanted, for which work.
 #[derive(Clone, Debug)]
-pub struct StandingQuery {
+pub struct RoutingStatsQuery {
     /// Whose.
     pub org: OrgId,
     /// For which type of work.
@@ -84,12 +84,12 @@ pub struct StandingQuery {
     /// Of which agents.
     pub agents: Vec<AgentId>,
     /// Which tasks count as active.
-    pub window: Window,
+    pub window: ActivityWindow,
 }
 
 /// Which tasks count as active at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct ActivityWindow {
     /// That moment.
     pub now: Timestamp,
     /// A task of which nothing was heard since then is one that nobody looks after any more.
@@ -98,7 +98,7 @@ pub struct Window {
 
 /// One task given to one agent. Until its end is known it takes one of the agent's slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Play {
+pub struct SlotAssignment {
     /// The task, which may not be written down yet.
     pub task: TaskId,
     /// Whom it is given to.
@@ -109,21 +109,22 @@ pub struct Play {
 
 /// A slot that is wanted, with the record of the decision that wants it.
 #[derive(Clone, Debug)]
-pub struct Reservation {
+pub struct SlotReservation {
     /// The record. It is written with the slot, or replaces the one written with the slot before.
     pub dispatch: Dispatch,
     /// The slot.
-    pub play: Play,
+    pub play: SlotAssignment,
     /// The agent has no slot left when it has so many tasks.
     pub hard_cap: u64,
     /// Which tasks count.
-    pub window: Window,
+    pub window: ActivityWindow,
 }
 
 /// How a play ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum PlayOutcome {
+#[schemars(rename = "PlayOutcome")]
+pub enum AssignmentOutcome {
     /// The task was completed.
     Completed,
     /// It failed.
@@ -140,9 +141,9 @@ pub enum PlayOutcome {
 
 /// The end of a play.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlayEnd {
+pub struct AssignmentEnd {
     /// How it ended.
-    pub outcome: PlayOutcome,
+    pub outcome: AssignmentOutcome,
     /// What that is worth, from 0 to 1; none says nothing about the agent.
     pub reward: Option<f64>,
     /// What older observations keep of their weight.
@@ -153,7 +154,7 @@ pub struct PlayEnd {
 
 /// A play whose task has ended without anybody saying so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsettled {
+pub struct EndedAssignment {
     /// The task.
     pub task: TaskId,
     /// How it ended.
@@ -179,21 +180,21 @@ pub struct Dispatch {
     /// What the draws were made from: the same seed and the same standings give the same choice.
     pub seed: u64,
     /// What is to be done.
-    pub work: Work,
+    pub work: WorkDescription,
     /// Who was considered, best first; those that fell out come last.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<DispatchCandidate>,
     /// How many more were considered that are not written down.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
     /// Whom it was given to, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptRecord>,
 }
 
 /// One agent that was considered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DispatchCandidate")]
-pub struct Candidate {
+pub struct DispatchCandidate {
     /// The agent.
     pub agent_id: AgentId,
     /// What it is called.
@@ -216,7 +217,7 @@ pub struct Candidate {
     /// What its price counts; 1 where prices do not count.
     pub cost_factor: f64,
     /// What is known about how well it does this type of work.
-    pub posterior: Beta,
+    pub posterior: BetaDistribution,
     /// One draw from that; none when it fell out before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw: Option<f64>,
@@ -224,12 +225,13 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// What was decided about it.
-    pub verdict: Verdict,
+    pub verdict: CandidateVerdict,
 }
 
 /// A Beta distribution, and how often it was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Beta {
+#[schemars(rename = "Beta")]
+pub struct BetaDistribution {
     /// One, and what went well.
     pub alpha: f64,
     /// One, and what did not.
@@ -242,7 +244,7 @@ pub struct Beta {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "CandidateVerdict")]
-pub enum Verdict {
+pub enum CandidateVerdict {
     /// It has the highest score.
     Chosen,
     /// Another has a higher one.
@@ -255,7 +257,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DispatchAttempt")]
-pub struct Attempt {
+pub struct AttemptRecord {
     /// The agent.
     pub agent_id: AgentId,
     /// What it is called.
@@ -264,7 +266,7 @@ pub struct Attempt {
     pub task_id: TaskId,
     /// How that ended, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<PlayOutcome>,
+    pub outcome: Option<AssignmentOutcome>,
     /// Why it was left for the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_left: Option<String>,
@@ -285,9 +287,9 @@ pub struct DispatchFilter {
     pub limit: usize,
 }
 
-// === impl Work ===
+// === impl WorkDescription ===
 
-impl Work {
+impl WorkDescription {
     /// Whether it says anything that an agent could be chosen by.
     pub fn is_empty(&self) -> bool {
         let is_blank = |text: &str| text.trim().is_empty();
@@ -301,37 +303,41 @@ impl Work {
         if self.is_empty() {
             return Err("say what is to be done: a work type, a description or required skills".to_owned());
         }
-        if self.work_type.len() > LONGEST_NAME {
-            return Err(format!("workType: expected at most {LONGEST_NAME} bytes"));
+        if self.work_type.len() > MAX_NAME_BYTES {
+            return Err(format!("workType: expected at most {MAX_NAME_BYTES} bytes"));
         }
-        if self.description.len() > LONGEST_DESCRIPTION {
-            return Err(format!("description: expected at most {LONGEST_DESCRIPTION} bytes"));
+        if self.description.len() > MAX_DESCRIPTION_BYTES {
+            return Err(format!("description: expected at most {MAX_DESCRIPTION_BYTES} bytes"));
         }
-        if self.required_skills.len() > MOST_REQUIRED {
-            return Err(format!("requiredSkills: expected at most {MOST_REQUIRED}"));
+        if self.required_skills.len() > MAX_REQUIRED_SKILLS {
+            return Err(format!("requiredSkills: expected at most {MAX_REQUIRED_SKILLS}"));
         }
-        if self.required_skills.iter().any(|item| item.len() > LONGEST_NAME) {
-            return Err(format!("requiredSkills: expected at most {LONGEST_NAME} bytes each"));
+        if self.required_skills.iter().any(|item| item.len() > MAX_NAME_BYTES) {
+            return Err(format!("requiredSkills: expected at most {MAX_NAME_BYTES} bytes each"));
         }
-        if self.input_modes.len() > MOST_REQUIRED {
-            return Err(format!("inputModes: expected at most {MOST_REQUIRED}"));
+        if self.input_modes.len() > MAX_REQUIRED_SKILLS {
+            return Err(format!("inputModes: expected at most {MAX_REQUIRED_SKILLS}"));
         }
-        let is_kind = |kind: &String| kind.len() <= LONGEST_NAME && !kind.trim().is_empty();
+        let is_kind = |kind: &String| kind.len() <= MAX_NAME_BYTES && !kind.trim().is_empty();
         if !self.input_modes.iter().all(is_kind) {
             return Err(format!(
-                "inputModes: expected media types like image/png, of at most {LONGEST_NAME} bytes each"
+                "inputModes: expected media types like image/png, of at most {MAX_NAME_BYTES} bytes each"
             ));
         }
         Ok(())
     }
 }
 
-// === impl Posterior ===
+// === impl SuccessRate ===
 
-impl Posterior {
+impl SuccessRate {
     /// The distribution: everything is possible until something was observed.
-    pub fn beta(&self) -> Beta {
-        Beta { alpha: 1.0 + self.wins.max(0.0), beta: 1.0 + self.losses.max(0.0), observed: self.observed }
+    pub fn beta(&self) -> BetaDistribution {
+        BetaDistribution {
+            alpha: 1.0 + self.wins.max(0.0),
+            beta: 1.0 + self.losses.max(0.0),
+            observed: self.observed,
+        }
     }
 
     /// What is known after one more observation, when recent ones lose `1 - discount` of their weight with each.
@@ -364,9 +370,9 @@ impl Posterior {
     }
 }
 
-// === impl PlayOutcome ===
+// === impl AssignmentOutcome ===
 
-impl PlayOutcome {
+impl AssignmentOutcome {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -406,7 +412,7 @@ impl PlayOutcome {
 
 impl Dispatch {
     /// Who does the work, as far as is known: the last one that was asked.
-    pub fn worker(&self) -> Option<&Attempt> {
+    pub fn worker(&self) -> Option<&AttemptRecord> {
         self.attempts.last()
     }
 }
@@ -422,33 +428,39 @@ mod tests {
 
     #[test]
     fn work_that_says_nothing_is_refused() {
-        assert!(Work::default().check().unwrap_err().contains("say what"));
-        assert!(Work { description: " ".to_owned(), ..Work::default() }.check().is_err());
-        let work = Work { work_type: "q".repeat(LONGEST_NAME + 1), ..Work::default() };
+        assert!(WorkDescription::default().check().unwrap_err().contains("say what"));
+        assert!(
+            WorkDescription { description: " ".to_owned(), ..WorkDescription::default() }.check().is_err()
+        );
+        let work =
+            WorkDescription { work_type: "q".repeat(MAX_NAME_BYTES + 1), ..WorkDescription::default() };
         assert!(work.check().unwrap_err().contains("workType"));
     }
 
     #[test]
     fn only_what_the_agent_did_is_observed() {
         let all = [
-            PlayOutcome::Completed,
-            PlayOutcome::Failed,
-            PlayOutcome::Rejected,
-            PlayOutcome::Canceled,
-            PlayOutcome::Unreachable,
-            PlayOutcome::Refused,
+            AssignmentOutcome::Completed,
+            AssignmentOutcome::Failed,
+            AssignmentOutcome::Rejected,
+            AssignmentOutcome::Canceled,
+            AssignmentOutcome::Unreachable,
+            AssignmentOutcome::Refused,
         ];
         let observed: Vec<_> = all.into_iter().filter(|outcome| outcome.is_observed()).collect();
-        assert!(!observed.contains(&PlayOutcome::Canceled) && !observed.contains(&PlayOutcome::Refused));
+        assert!(
+            !observed.contains(&AssignmentOutcome::Canceled)
+                && !observed.contains(&AssignmentOutcome::Refused)
+        );
         assert_eq!(observed.len(), 4);
         for state in
             [TaskState::Submitted, TaskState::Working, TaskState::InputRequired, TaskState::AuthRequired]
         {
-            assert_eq!(PlayOutcome::of(state), None);
+            assert_eq!(AssignmentOutcome::of(state), None);
         }
     }
 
-    fn observed(known: Posterior, rewards: impl IntoIterator<Item = f64>) -> Posterior {
+    fn observed(known: SuccessRate, rewards: impl IntoIterator<Item = f64>) -> SuccessRate {
         rewards.into_iter().fold(known, |known, reward| known.after(reward, 0.99))
     }
 
@@ -459,21 +471,21 @@ mod tests {
 
     #[test]
     fn everything_counts_of_an_agent_that_stays_as_it_was() {
-        let known = observed(Posterior::default(), steady(5_000));
+        let known = observed(SuccessRate::default(), steady(5_000));
         assert_eq!((known.wins, known.losses, known.observed), (4_000.0, 1_000.0, 5_000));
         assert!(known.recent_wins + known.recent_losses < 101.0);
     }
 
     #[test]
     fn what_was_is_forgotten_once_an_agent_has_changed() {
-        let known = observed(Posterior::default(), steady(5_000));
+        let known = observed(SuccessRate::default(), steady(5_000));
         let changed = observed(known, [0.0; 40]);
         assert!(changed.wins + changed.losses < 140.0, "{changed:?}");
         assert_eq!(changed.observed, 5_040);
         let beta = changed.beta();
         assert!(beta.alpha / (beta.alpha + beta.beta) < 0.65, "{beta:?}");
         let rewards = steady(5_000).chain([0.0; 40]);
-        let never = rewards.fold(Posterior::default(), |known, reward| known.after(reward, 1.0));
+        let never = rewards.fold(SuccessRate::default(), |known, reward| known.after(reward, 1.0));
         assert!(never.wins > 3_999.0, "without a discount nothing is forgotten: {never:?}");
     }
 }

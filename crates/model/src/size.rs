@@ -4,7 +4,7 @@
 //! fixed amount for what stands around them.
 
 use crate::{
-    event::{Aside, Event},
+    event::{Event, EventAside},
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part, Role},
     task::Task,
@@ -93,7 +93,7 @@ fn part_size(part: &Part) -> usize {
     ENVELOPE_BYTES + content + names + json_size(part.metadata.as_ref()) + extra_size(&part.extra)
 }
 
-fn aside_size(aside: &Aside) -> usize {
+fn aside_size(aside: &EventAside) -> usize {
     aside.timestamp.as_ref().map_or(0, String::len)
         + json_size(aside.metadata.as_ref())
         + extra_size(&aside.extra)
@@ -120,13 +120,13 @@ mod tests {
         message.extra.push("more", json.clone());
         let mut artifact = Artifact::new("a", vec![Part::new(Content::Raw(long.clone()))]);
         artifact.description = Some(long.clone());
-        let aside = Aside { metadata: Some(json), ..Aside::default() };
+        let aside = EventAside { metadata: Some(json), ..EventAside::default() };
         let events = [
             Event::Artifact { artifact, append: false, last: true, aside: aside.clone() },
             Event::Progress { working: true, message: Some(message.clone()), aside: aside.clone() },
             Event::Replied { message: message.clone() },
             Event::Failed {
-                failure: crate::failure::Failure::new(crate::failure::Kind::PeerFailed, long),
+                failure: crate::failure::Failure::new(crate::failure::FailureKind::PeerFailed, long),
                 message: Some(message),
                 aside,
             },

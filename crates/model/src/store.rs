@@ -32,24 +32,24 @@ use async_trait::async_trait;
 pub use self::{
     agents::AgentStore,
     approvals::ApprovalStore,
-    audit::{AuditFilter, AuditOutcome, AuditStore, Audited, Verdict},
+    audit::{AuditFilter, AuditOutcome, AuditStore, ChainVerification, StoredAuditEvent},
     flows::FlowStore,
     layer::{Layered, StoreLayer},
     leases::LeaseStore,
-    messages::{MOST_NAMESAKES, MessageClaim, MessageStore, number_of_message},
+    messages::{MAX_TASKS_PER_MESSAGE, MessageClaim, MessageStore, hash_message},
     nodes::NodeStore,
-    policies::PolicyStore,
+    policies::PolicySourceStore,
     problem::StoreProblem,
     push_configs::PushConfigStore,
     relay::RelayStore,
-    retention::{RetentionStore, Sweep, Swept},
+    retention::{RetentionStore, SweepLimits, SweepReport},
     routing::RoutingStore,
-    secrets::{Sealed, SecretStore},
+    secrets::{SealedSecret, SecretStore},
     sessions::{
         MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage, SessionStore,
     },
     shared_usage::{BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, UsageReport, UsageStore},
-    tasks::{Entry, MAX_COUNTED_TASKS, TalkFilter, Talks, TaskFilter, TaskStore},
+    tasks::{ConversationFilter, ConversationTasks, MAX_COUNTED_TASKS, TaskAppend, TaskFilter, TaskStore},
     tenants::{CreatedTenant, TenantStore},
     tokens::{Token, TokenStore},
     webhooks::WebhookStore,
@@ -85,7 +85,7 @@ pub trait Store:
     + LeaseStore
     + MessageStore
     + NodeStore
-    + PolicyStore
+    + PolicySourceStore
     + PushConfigStore
     + RelayStore
     + RetentionStore
@@ -116,7 +116,7 @@ pub trait Store:
     }
 
     /// Whether the death of a process is seen at once, so that nobody has to wait until its lease is over.
-    fn sees_deaths(&self) -> bool {
+    fn detects_process_exit(&self) -> bool {
         true
     }
 

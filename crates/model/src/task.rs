@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::{CallerId, Door},
-    event::{ACTIVATED, Ask, Event, Remote},
-    failure::{Failure, Kind},
-    ids::{AgentId, ContextId, Runner, Scope, SkillId, TaskId},
+    call::{CallerId, EntryProtocol},
+    event::{ACTIVATED, Event, QuestionKind, RemoteIds},
+    failure::{Failure, FailureKind},
+    ids::{AgentId, ContextId, ProcessId, Scope, SkillId, TaskId},
     json::Json,
     message::{Artifact, ContentHash, Message},
 };
@@ -47,7 +47,7 @@ pub struct TaskHead {
     /// Whose it is; nobody else may see it.
     pub caller: CallerId,
     /// The door it came in by.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// Who does the work.
     pub agent: AgentId,
     /// Where that agent lives, so that the task can be found again when the row is gone.
@@ -67,14 +67,14 @@ pub struct TaskHead {
     pub message: Option<Arc<str>>,
     /// The process that works on it, by the number it made for itself. When that one is gone, somebody takes over.
     #[serde(default, skip_serializing)]
-    pub runner: Runner,
+    pub runner: ProcessId,
     /// Where it stands.
     pub state: TaskState,
     /// How many events it has.
     pub version: u64,
     /// What the far side calls it.
     #[serde(default)]
-    pub remote: Remote,
+    pub remote: RemoteIds,
     /// When it was written down.
     pub created_at: Timestamp,
     /// When its last event was.
@@ -138,8 +138,8 @@ impl TaskState {
             (_, Event::Progress { .. } | Event::Artifact { .. } | Event::Answered { .. }) => {
                 Some(Self::Working)
             }
-            (_, Event::Asked { ask: Ask::Input, .. }) => Some(Self::InputRequired),
-            (_, Event::Asked { ask: Ask::Auth, .. }) => Some(Self::AuthRequired),
+            (_, Event::Asked { ask: QuestionKind::Input, .. }) => Some(Self::InputRequired),
+            (_, Event::Asked { ask: QuestionKind::Auth, .. }) => Some(Self::AuthRequired),
             (_, Event::Finished { .. } | Event::Replied { .. }) => Some(Self::Completed),
             (_, Event::Failed { .. }) => Some(Self::Failed),
             (_, Event::Rejected { .. }) => Some(Self::Rejected),
@@ -289,7 +289,7 @@ impl Task {
         let text = words.map(Message::text).filter(|text| !text.is_empty());
         let message = text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
         self.say(words);
-        self.failure = Some(Failure::new(Kind::PeerFailed, message));
+        self.failure = Some(Failure::new(FailureKind::PeerFailed, message));
     }
 
     /// The agent's latest words are these; what it said before is history.

@@ -6,9 +6,9 @@
 use jiff::Timestamp;
 
 use crate::{
-    credential::Source,
+    audit_event::{AuditEvent, AuditPhase},
+    credential::SecretSource,
     ids::OrgId,
-    verb::{Phase, VerbEvent},
 };
 
 /// Somebody to be told.
@@ -21,20 +21,20 @@ pub struct Webhook {
     /// Where it is told.
     pub url: String,
     /// Which events it wants.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<AuditPhase>,
     /// Where the key is that events are signed with. The key itself is never in the store.
-    pub secret: Source,
+    pub secret: SecretSource,
     /// Whether private and loopback addresses may be used to reach it.
     pub allow_private: bool,
     /// When it was added.
     pub created_at: Timestamp,
     /// How far it was told.
-    pub standing: Standing,
+    pub standing: DeliveryState,
 }
 
 /// How far a webhook was told, and how that goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeliveryState {
     /// The last record that is done with.
     pub handled: u64,
     /// How many events it took.
@@ -53,7 +53,7 @@ pub struct Standing {
 
 /// The right to deliver, for a while.
 #[derive(Clone, Debug)]
-pub struct Lease {
+pub struct DeliveryLease {
     /// Whose it is: a name that no other process has.
     pub holder: String,
     /// Now.
@@ -64,7 +64,7 @@ pub struct Lease {
 
 /// What became of the wish to deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leased {
+pub enum LeaseOutcome {
     /// It is granted; this is how things stand.
     Ours(Box<Webhook>),
     /// Somebody else delivers just now.
@@ -77,7 +77,7 @@ pub enum Leased {
 
 impl Webhook {
     /// Whether it wants to hear of this.
-    pub fn wants(&self, event: &VerbEvent) -> bool {
+    pub fn wants(&self, event: &AuditEvent) -> bool {
         self.org.as_str() == &*event.verb.org_id && self.phases.contains(&event.phase)
     }
 }

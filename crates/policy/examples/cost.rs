@@ -12,7 +12,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use rialto_model::{agent::Trust, call::Caller};
+use rialto_model::{agent::AgentTrust, call::Caller};
 use rialto_policy::{Action, Policy, Question, Resource, Source};
 
 #[path = "../src/samples.rs"]
@@ -51,7 +51,7 @@ fn cold(policy: &Policy) -> f64 {
 
 /// Microseconds for one decision about a row that has `version(round)`.
 fn per_decision(policy: &Policy, rounds: u32, version: impl Fn(u32) -> u64) -> f64 {
-    let (caller, mut agent) = (Caller::user("ann"), samples::agent(Trust::External));
+    let (caller, mut agent) = (Caller::user("ann"), samples::agent(AgentTrust::External));
     let skill = samples::skill("deploy", &["ops"]);
     let begun = Instant::now();
     for round in 0..rounds {

@@ -133,7 +133,7 @@ fn is_to(policy: &Policy, line: &[EntityUid]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{agent::Trust, call::Caller};
+    use rialto_model::{agent::AgentTrust, call::Caller};
 
     use super::*;
     use crate::{
@@ -167,7 +167,7 @@ mod tests {
     fn explained(text: &str) -> String {
         let policy =
             Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
-        let (caller, agent) = (Caller::user("ann"), samples::agent(Trust::External));
+        let (caller, agent) = (Caller::user("ann"), samples::agent(AgentTrust::External));
         let resource = Resource::Skill(&agent, &agent.card.skills[0]);
         let question = Question {
             caller: &caller,

@@ -2,7 +2,7 @@
 
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, CallerKind, Cancel, Follow, Target},
+    call::{Call, CallTarget, Caller, CallerKind, CancelRequest, FollowRequest},
     card::Skill,
 };
 
@@ -128,13 +128,13 @@ impl Deed for Call {
     }
 }
 
-impl Deed for Cancel {
+impl Deed for CancelRequest {
     fn question(&self) -> Question<'_> {
         Question::about(&self.caller, Action::Cancel, &self.target)
     }
 }
 
-impl Deed for Follow {
+impl Deed for FollowRequest {
     fn question(&self) -> Question<'_> {
         Question::about(&self.caller, Action::Discover, &self.target)
     }
@@ -144,7 +144,7 @@ impl Deed for Follow {
 
 impl<'a> Question<'a> {
     /// A question about a resolved target.
-    pub fn about(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
+    pub fn about(caller: &'a Caller, action: Action, target: &'a CallTarget) -> Self {
         let resource = match &target.skill {
             Some(skill) => Resource::Skill(&target.agent, skill),
             None => Resource::Agent(&target.agent),

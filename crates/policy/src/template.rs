@@ -4,7 +4,7 @@
 //! name can say more than its name. A property test reads the text back through Cedar's own parser.
 
 use rialto_model::{
-    agent::{Agent, Trust},
+    agent::{Agent, AgentTrust},
     call::{CallerId, CallerKind},
     ids::{OrgId, SkillId},
     name::slug,
@@ -63,7 +63,7 @@ pub enum Object<'a> {
     /// Calls of one skill.
     Skill(&'a Agent, &'a SkillId),
     /// Calls of all agents of a level of trust.
-    Trust(Trust),
+    Trust(AgentTrust),
     /// Calls of all skills with a tag.
     Tag(&'a str),
     /// Admin actions in one org. The org is named because a caller's name is unique only within its org.

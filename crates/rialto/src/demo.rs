@@ -8,7 +8,7 @@ mod client;
 use console::style;
 use rialto_edge::{auth::Authentication, serve::Door};
 use rialto_engine::registry::Registration;
-use rialto_model::{agent::Trust, ids::Scope};
+use rialto_model::{agent::AgentTrust, ids::Scope};
 use serde_json::{Value, json};
 
 use self::{agents::SampleAgent, client::McpClient};
@@ -74,7 +74,7 @@ async fn register(program: &Program, samples: &[SampleAgent]) -> Result<(), Trou
     let mut rows = Vec::new();
     for sample in samples {
         let slug = rialto_model::name::agent_slug(sample.name);
-        let trust = if slug == STRANGER { Trust::External } else { Trust::Trusted };
+        let trust = if slug == STRANGER { AgentTrust::External } else { AgentTrust::Trusted };
         let registration =
             Registration { trust: Some(trust), allow_private: true, ..Registration::new(&sample.url) };
         let agent = program.engine.registry().register(registration).await?.agent;
@@ -104,7 +104,7 @@ async fn show(program: &Program, client: &McpClient) -> Result<(), Trouble> {
     heading("The fix that the denial names: rialto agents trust stranger trusted");
     let registry = program.engine.registry();
     let stranger = registry.find(&Scope::default(), STRANGER)?;
-    registry.set_trust(&stranger, Trust::Trusted).await?;
+    registry.set_trust(&stranger, AgentTrust::Trusted).await?;
     let again = Step {
         title: "The same call, once the agent is trusted",
         tool: "stranger.gossip",

@@ -14,13 +14,13 @@ use rialto_guard::{
     classifier::{Answer, Classifier, LONGEST_ANSWER},
     config::Check,
 };
-use rialto_model::credential::Source;
+use rialto_model::credential::SecretSource;
 use toml::Value;
 
 /// Everything a question to a model server needs.
 struct Question {
     uri: Uri,
-    token: Option<Source>,
+    token: Option<SecretSource>,
     timeout: Duration,
     reach: Reach,
     body: Vec<u8>,
@@ -38,7 +38,7 @@ pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
 fn question(classifier: &Classifier, text: &str) -> Result<Question, String> {
     Ok(Question {
         uri: classifier.url.parse().map_err(|_| "its address is none".to_owned())?,
-        token: classifier.token.as_deref().and_then(Source::parse),
+        token: classifier.token.as_deref().and_then(SecretSource::parse),
         timeout: Duration::from_millis(classifier.timeout_ms),
         reach: if classifier.allow_private { Reach::Private } else { Reach::Public },
         body: serde_json::to_vec(&classifier.question(text)).map_err(|error| error.to_string())?,

@@ -14,8 +14,8 @@ use rialto_edge::{
 };
 use rialto_engine::routing::{Mesh, Proposal};
 use rialto_model::{
-    credential::{Credential, Source},
-    routing::{Dispatch, Verdict, Work},
+    credential::{Credential, SecretSource},
+    routing::{CandidateVerdict, Dispatch, WorkDescription},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Config {
         if self.registry_url.as_ref().is_some_and(|url| !is_address(url)) {
             return Err("registry_url: expected an address like https://bridge.example.com".to_owned());
         }
-        if self.token.as_ref().is_some_and(|token| Source::parse(token).is_none()) {
+        if self.token.as_ref().is_some_and(|token| SecretSource::parse(token).is_none()) {
             return Err("token: expected where it is, env:NAME, file:PATH or store:NAME, and not the token"
                 .to_owned());
         }
@@ -75,13 +75,13 @@ impl Config {
         let base = self.registry_url.as_ref()?.trim_end_matches('/').to_owned();
         let ask = Arc::new(Question {
             base,
-            token: self.token.as_deref().and_then(Source::parse),
+            token: self.token.as_deref().and_then(SecretSource::parse),
             timeout: Duration::from_millis(self.timeout_ms),
             allow_private: self.allow_private,
             fetch: Arc::clone(fetch),
             secrets: Arc::clone(secrets),
         });
-        let lookup = move |work: Work| {
+        let lookup = move |work: WorkDescription| {
             let ask = Arc::clone(&ask);
             async move { ask.ask(&work).await }.boxed()
         };
@@ -92,7 +92,7 @@ impl Config {
 /// Everything a question needs.
 struct Question {
     base: String,
-    token: Option<Source>,
+    token: Option<SecretSource>,
     timeout: Duration,
     allow_private: bool,
     fetch: Arc<dyn Fetch>,
@@ -102,7 +102,7 @@ struct Question {
 // === impl Question ===
 
 impl Question {
-    async fn ask(&self, work: &Work) -> Result<Vec<Proposal>, String> {
+    async fn ask(&self, work: &WorkDescription) -> Result<Vec<Proposal>, String> {
         let uri: Uri =
             format!("{}{RESOLVE}", self.base).parse().map_err(|_| "its address is none".to_owned())?;
         let mut request = Request::new(Method::POST, uri)
@@ -130,7 +130,7 @@ impl Question {
     /// Those it could ask itself.
     fn proposals(&self, record: &Dispatch) -> Vec<Proposal> {
         let is_plain = |slug: &str| slug.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        let free = record.candidates.iter().filter(|one| !matches!(one.verdict, Verdict::Out(_)));
+        let free = record.candidates.iter().filter(|one| !matches!(one.verdict, CandidateVerdict::Out(_)));
         free.filter(|one| is_plain(&one.agent))
             .map(|one| Proposal {
                 url: format!("{}{AGENTS}/{}", self.base, one.agent),

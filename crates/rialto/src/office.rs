@@ -26,9 +26,9 @@ use rialto_model::{
     card::Card,
     clock::{Clock, SystemClock},
     credential::{self, Secret},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, Scope, fresh},
-    store::Sealed,
+    store::SealedSecret,
     webhook::Webhook,
 };
 use rialto_policy::{Source, Template};
@@ -80,7 +80,8 @@ impl Clerk {
 
     /// The folder that keys are kept in.
     fn folder(&self) -> Result<&Path, Failure> {
-        let none = || Failure::new(Kind::Conflict, "webhooks need a data folder; name one with --data");
+        let none =
+            || Failure::new(FailureKind::Conflict, "webhooks need a data folder; name one with --data");
         self.data.as_deref().ok_or_else(none)
     }
 
@@ -94,7 +95,7 @@ impl Clerk {
 impl Office for Clerk {
     async fn policies(&self) -> Result<Vec<Source>, Failure> {
         let sources = self.policies.sources().await.map_err(SaveError::from).map_err(refused)?;
-        sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+        sources.map_err(|error| Failure::new(FailureKind::Internal, error.to_string()))
     }
 
     async fn save_policy(
@@ -183,7 +184,8 @@ impl Office for Clerk {
     }
 
     fn fresh_token(&self) -> Result<String, Failure> {
-        tokens::fresh_token().map_err(|_| Failure::new(Kind::Internal, "the system gives no random numbers"))
+        tokens::fresh_token()
+            .map_err(|_| Failure::new(FailureKind::Internal, "the system gives no random numbers"))
     }
 
     fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
@@ -202,28 +204,30 @@ impl Office for Clerk {
         }
     }
 
-    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure> {
         let kept = webhooks::make_key(self.folder()?, id);
-        kept.map_err(|error| Failure::new(Kind::Internal, format!("the key could not be kept: {error}")))
+        kept.map_err(|error| {
+            Failure::new(FailureKind::Internal, format!("the key could not be kept: {error}"))
+        })
     }
 
     fn forget_webhook_key(&self, id: &str) -> Result<(), Failure> {
         webhooks::forget_key(self.folder()?, id).map_err(|error| {
-            Failure::new(Kind::Internal, format!("the key of {id} could not be removed: {error}"))
+            Failure::new(FailureKind::Internal, format!("the key of {id} could not be removed: {error}"))
         })
     }
 
     async fn check_webhook_key(&self, variable: &str) -> Result<(), Failure> {
-        let source = credential::Source::Env(variable.to_owned());
+        let source = credential::SecretSource::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
-        let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
+        let wrong = |error| Failure::new(FailureKind::Invalid, format!("{variable}: {error}"));
         rialto_hooks::key::Key::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure> {
         let now = SystemClock.now();
         let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
-        let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
+        let failed = |message: String| Err(Failure::new(FailureKind::PeerFailed, message));
         match self.delivery.bring(webhook, &event, now).await {
             Outcome::Taken => Ok(()),
             Outcome::Unwanted => failed("it answered 410 Gone: it wants no events any more".to_owned()),
@@ -232,7 +236,8 @@ impl Office for Clerk {
     }
 
     async fn secrets(&self) -> Result<Vec<SecretRow>, Failure> {
-        let row = |sealed: Sealed| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
+        let row =
+            |sealed: SealedSecret| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
         let sealed = self.vault.list().await.map_err(troubled)?;
         Ok(sealed.into_iter().map(row).collect())
     }
@@ -283,7 +288,7 @@ pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> 
         }),
         open: Box::new(move |text| {
             let (name, key, set_at) = (SESSIONS.to_owned(), opener.id().to_owned(), SystemClock.now());
-            opener.open(&Sealed { name, key, text: text.to_vec(), set_at }).ok()
+            opener.open(&SealedSecret { name, key, text: text.to_vec(), set_at }).ok()
         }),
     };
     let made = Sessions::new(sealing, seed(FORMS).await?, Arc::new(SystemClock));
@@ -311,12 +316,12 @@ fn kept(kept: Kept) -> KeptPolicy {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn troubled(trouble: TroubleWithSecrets) -> Failure {
     let kind = match &trouble {
-        TroubleWithSecrets::Missing(_) => Kind::NotFound,
-        TroubleWithSecrets::Usage(_) => Kind::Invalid,
+        TroubleWithSecrets::Missing(_) => FailureKind::NotFound,
+        TroubleWithSecrets::Usage(_) => FailureKind::Invalid,
         TroubleWithSecrets::Key { .. } | TroubleWithSecrets::OtherKey(..) | TroubleWithSecrets::Broken(_) => {
-            Kind::Conflict
+            FailureKind::Conflict
         }
-        TroubleWithSecrets::Store(_) => Kind::Internal,
+        TroubleWithSecrets::Store(_) => FailureKind::Internal,
     };
     Failure::new(kind, trouble.to_string())
 }
@@ -325,11 +330,11 @@ fn troubled(trouble: TroubleWithSecrets) -> Failure {
 fn refused(error: SaveError) -> Failure {
     let kind = match &error {
         SaveError::Invalid(_) | SaveError::Name(_) | SaveError::Both(_) | SaveError::Shared { .. } => {
-            Kind::Invalid
+            FailureKind::Invalid
         }
-        SaveError::NotFound(_) | SaveError::NoVersion { .. } => Kind::NotFound,
-        SaveError::NoFolder => Kind::Conflict,
-        SaveError::Store(_) | SaveError::File { .. } => Kind::Internal,
+        SaveError::NotFound(_) | SaveError::NoVersion { .. } => FailureKind::NotFound,
+        SaveError::NoFolder => FailureKind::Conflict,
+        SaveError::Store(_) | SaveError::File { .. } => FailureKind::Internal,
     };
     Failure::new(kind, error.to_string())
 }

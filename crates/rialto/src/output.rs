@@ -8,7 +8,7 @@ use std::{
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::StoreError,
 };
 use serde::Serialize;
@@ -185,13 +185,13 @@ impl Trouble {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         let status = match failure.kind {
-            Kind::PeerFailed | Kind::Conflict | Kind::Unsupported => 1,
-            Kind::Invalid => 2,
-            Kind::Denied | Kind::Blocked | Kind::Unauthenticated => 3,
-            Kind::NotFound => 4,
-            Kind::PeerUnreachable | Kind::PeerGarbled => 5,
-            Kind::PeerTimeout | Kind::Busy => 6,
-            Kind::StoreUnavailable | Kind::Internal => 70,
+            FailureKind::PeerFailed | FailureKind::Conflict | FailureKind::Unsupported => 1,
+            FailureKind::Invalid => 2,
+            FailureKind::Denied | FailureKind::Blocked | FailureKind::Unauthenticated => 3,
+            FailureKind::NotFound => 4,
+            FailureKind::PeerUnreachable | FailureKind::PeerGarbled => 5,
+            FailureKind::PeerTimeout | FailureKind::Busy => 6,
+            FailureKind::StoreUnavailable | FailureKind::Internal => 70,
         };
         Self { message: failure.message.clone(), status, failure: Some(failure) }
     }

@@ -33,6 +33,7 @@ use rialto_engine::{
 };
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
+    audit_event::Hook,
     call::Caller,
     card::Card,
     clock::SystemClock,
@@ -41,7 +42,6 @@ use rialto_model::{
     ids::Scope,
     store::{Store, StoreError},
     trace::Sampling,
-    verb::Hook,
 };
 use rialto_policy::{PolicyError, Source};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};

@@ -16,7 +16,7 @@ use rialto_engine::approvals::{Safe, SafeError};
 use rialto_model::{
     clock::{Clock, SystemClock},
     credential::Secret,
-    store::{Sealed, Store, StoreError},
+    store::{SealedSecret, Store, StoreError},
 };
 use rialto_store::vault::{Key, VaultError};
 
@@ -92,7 +92,7 @@ impl Vault {
     }
 
     /// All of them, sealed. What waits for approval lies beside them and is nobody's to use.
-    pub(crate) async fn list(&self) -> Result<Vec<Sealed>, TroubleWithSecrets> {
+    pub(crate) async fn list(&self) -> Result<Vec<SealedSecret>, TroubleWithSecrets> {
         let mut secrets = self.store.secrets().await?;
         secrets.retain(|secret| !secret.name.contains(':'));
         Ok(secrets)
@@ -170,12 +170,12 @@ impl Vault {
         Err(TroubleWithSecrets::Usage(why))
     }
 
-    fn open(&self, sealed: &Sealed) -> Result<Secret, TroubleWithSecrets> {
+    fn open(&self, sealed: &SealedSecret) -> Result<Secret, TroubleWithSecrets> {
         self.key_to(sealed)?.open(sealed).map_err(|_| TroubleWithSecrets::Broken(sealed.name.clone()))
     }
 
     /// The key that opens this: the one in use, or the one that is about to be.
-    fn key_to(&self, sealed: &Sealed) -> Result<Key, TroubleWithSecrets> {
+    fn key_to(&self, sealed: &SealedSecret) -> Result<Key, TroubleWithSecrets> {
         let current = self.home.read();
         if let Ok(Some(key)) = &current
             && key.id() != sealed.key

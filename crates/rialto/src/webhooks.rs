@@ -13,7 +13,7 @@ use rialto_hooks::{
     delivery::{Delivery, Secrets},
     key::Key,
 };
-use rialto_model::{clock::SystemClock, credential::Source};
+use rialto_model::{clock::SystemClock, credential::SecretSource};
 
 use crate::program::Program;
 
@@ -50,7 +50,7 @@ pub(crate) fn source(program: &Program) -> &str {
 }
 
 /// Makes a key and keeps it where only the owner of the data folder can read it. Answers where, and the key.
-pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(Source, String)> {
+pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(SecretSource, String)> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let (key, path) = (Key::text(&random), key_path(id));
@@ -66,7 +66,7 @@ pub(crate) fn make_key(data: &Path, id: &str) -> io::Result<(Source, String)> {
     }
     folder.create(data.join(FOLDER))?;
     io::Write::write_all(&mut file.open(data.join(&path))?, key.as_bytes())?;
-    Ok((Source::File(path.display().to_string()), key))
+    Ok((SecretSource::File(path.display().to_string()), key))
 }
 
 /// Forgets the key of a webhook, if it was made here.
@@ -84,7 +84,7 @@ fn key_path(id: &str) -> PathBuf {
 
 fn secrets(data: PathBuf, read: Resolver) -> Secrets {
     Arc::new(move |secret| match secret {
-        Source::File(path) => read(&Source::File(data.join(path).display().to_string())),
+        SecretSource::File(path) => read(&SecretSource::File(data.join(path).display().to_string())),
         secret => read(secret),
     })
 }

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_distr::Distribution;
 use rialto_model::{
     agent::Health,
-    routing::{Beta, Posterior},
+    routing::{BetaDistribution, SuccessRate},
 };
 
 /// What is weighed, and how much.
@@ -34,7 +34,7 @@ pub struct Entrant {
     /// What a task costs there, in cents, if it says so.
     pub cents: Option<f64>,
     /// How well it does this type of work.
-    pub posterior: Posterior,
+    pub posterior: SuccessRate,
     /// Why it cannot be chosen, whatever it is worth.
     pub barred: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct Weighed {
     /// What its price counts.
     pub cost_factor: f64,
     /// The distribution that was drawn from.
-    pub posterior: Beta,
+    pub posterior: BetaDistribution,
     /// The draw and the product, or why there is none.
     pub outcome: Result<Drawn, String>,
 }
@@ -107,7 +107,7 @@ pub const fn health_factor(health: Health) -> Option<f64> {
 }
 
 /// One draw from what is known.
-pub fn draw(posterior: Beta, random: &mut impl Rng) -> f64 {
+pub fn draw(posterior: BetaDistribution, random: &mut impl Rng) -> f64 {
     // Both are at least one, so there is such a distribution.
     rand_distr::Beta::new(posterior.alpha, posterior.beta).map_or(0.5, |beta| beta.sample(random))
 }

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rialto_model::{agent::Agent, call::Target, card::Skill, media, routing::Work};
+use rialto_model::{agent::Agent, call::CallTarget, card::Skill, media, routing::WorkDescription};
 
 use crate::{
     modes::Modes,
@@ -83,8 +83,8 @@ struct Wanted<'a> {
 
 impl Fit {
     /// What a call to it is made to.
-    pub fn target(&self) -> Target {
-        Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
+    pub fn target(&self) -> CallTarget {
+        CallTarget { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
     }
 }
 
@@ -135,7 +135,7 @@ impl SkillIndex {
     }
 
     /// Who fits some work, best first, at most so many.
-    pub fn fits(&self, work: &Work, limit: usize) -> Fits {
+    pub fn fits(&self, work: &WorkDescription, limit: usize) -> Fits {
         let wanted = self.wanted(work);
         let mut scored: Vec<(bool, f64, u32)> = self
             .candidates(&wanted)
@@ -157,7 +157,7 @@ impl SkillIndex {
         Fits { best, more }
     }
 
-    fn wanted<'a>(&self, work: &'a Work) -> Wanted<'a> {
+    fn wanted<'a>(&self, work: &'a WorkDescription) -> Wanted<'a> {
         let required = work.required_skills.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
         let description = work.description.trim();
         let overlaps = (!description.is_empty()).then(|| self.text.overlaps(description, BUDGET));

@@ -8,10 +8,10 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use rialto_model::{
     agent::Agent,
+    audit_event::AuditPhase,
     ids::TaskId,
     store::{AgentStore, TaskStore},
     task::TaskHead,
-    verb::Phase,
 };
 use rialto_store::{Config, Durability, SqliteStore};
 use rialto_testkit::store_suite::{accepted, agent, announced, entry, finished, head, parse_card};
@@ -54,7 +54,7 @@ async fn call_from_all_sides(store: &Arc<SqliteStore>, pairs: usize, config: &Co
 async fn call(store: Arc<SqliteStore>, caller: usize, times: usize) {
     let template = head("");
     let (before, after) =
-        (announced(Phase::PreVerb, "default", ""), announced(Phase::PostVerb, "default", ""));
+        (announced(AuditPhase::PreVerb, "default", ""), announced(AuditPhase::PostVerb, "default", ""));
     for n in 0..times {
         let id = TaskId::from(format!("task_{n:016x}{caller:016x}"));
         // The far side's ids come in no order.

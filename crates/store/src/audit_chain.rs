@@ -3,7 +3,7 @@
 //! Whoever changes, removes or inserts a record would have to make all later seals anew, and the copy of the last one
 //! that somebody may have kept elsewhere tells of that too. Every backend seals alike, so a trail can be moved.
 
-use rialto_model::store::Verdict;
+use rialto_model::store::ChainVerification;
 use sha2::{Digest, Sha256};
 
 /// A place in the trail: a record's number and seal.
@@ -33,9 +33,9 @@ impl ChainLink {
     }
 
     /// What is found when the trail that follows `swept` ends here, and should end at `last`.
-    pub(crate) fn verdict(&self, swept: i64, last: &Self) -> Verdict {
+    pub(crate) fn verdict(&self, swept: i64, last: &Self) -> ChainVerification {
         if last == self {
-            return Verdict::Sound {
+            return ChainVerification::Sound {
                 records: number(self.record - swept),
                 last: number(self.record),
                 seal: hex(&self.seal),
@@ -47,7 +47,7 @@ impl ChainLink {
         } else {
             format!("record {} is not the one that was written last", self.record)
         };
-        Verdict::Broken { record: number(self.record + i64::from(is_short)), why }
+        ChainVerification::Broken { record: number(self.record + i64::from(is_short)), why }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
-use rialto_model::store::Sweep;
+use rialto_model::store::SweepLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -70,11 +70,11 @@ impl Config {
     }
 
     /// What is old by now.
-    pub fn old(&self, now: Timestamp) -> Sweep {
+    pub fn old(&self, now: Timestamp) -> SweepLimits {
         let before = |hours: u64| {
             (hours > 0).then(|| now.checked_sub(Duration::from_secs(hours * 3600)).unwrap_or(Timestamp::MIN))
         };
-        Sweep {
+        SweepLimits {
             tasks_before: before(self.keep_tasks_hours.into()),
             audit_before: before(u64::from(self.keep_audit_days) * 24),
             max_bytes: (self.max_bytes > 0).then_some(self.max_bytes),

@@ -149,7 +149,7 @@ impl Store for PostgresStore {
         leases::LEASE_DURATION
     }
 
-    fn sees_deaths(&self) -> bool {
+    fn detects_process_exit(&self) -> bool {
         false
     }
 }

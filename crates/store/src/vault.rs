@@ -11,7 +11,7 @@ use aws_lc_rs::{
     rand,
 };
 use jiff::Timestamp;
-use rialto_model::{credential::Secret, store::Sealed};
+use rialto_model::{credential::Secret, store::SealedSecret};
 use sha2::{Digest, Sha256};
 
 /// How many bytes a key has.
@@ -85,18 +85,18 @@ impl Key {
     }
 
     /// Seals a secret under a name.
-    pub fn seal(&self, name: &str, secret: &Secret, now: Timestamp) -> Result<Sealed, VaultError> {
+    pub fn seal(&self, name: &str, secret: &Secret, now: Timestamp) -> Result<SealedSecret, VaultError> {
         let mut text = secret.expose().as_bytes().to_vec();
         let nonce = self
             .cipher
             .seal_in_place_append_tag(Aad::from(name.as_bytes()), &mut text)
             .map_err(|_| VaultError::NoRandomness)?;
         text.splice(..0, nonce.as_ref().iter().copied());
-        Ok(Sealed { name: name.to_owned(), key: self.id.clone(), text, set_at: now })
+        Ok(SealedSecret { name: name.to_owned(), key: self.id.clone(), text, set_at: now })
     }
 
     /// Opens a secret.
-    pub fn open(&self, sealed: &Sealed) -> Result<Secret, VaultError> {
+    pub fn open(&self, sealed: &SealedSecret) -> Result<Secret, VaultError> {
         if sealed.key != self.id {
             return Err(VaultError::OtherKey);
         }
@@ -124,7 +124,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn sealed(key: &Key, name: &str) -> Sealed {
+    fn sealed(key: &Key, name: &str) -> SealedSecret {
         key.seal(name, &Secret::from("hunter2"), Timestamp::UNIX_EPOCH).unwrap()
     }
 
@@ -151,16 +151,16 @@ mod tests {
     #[test]
     fn nothing_else_can_be_passed_off_as_a_secret() {
         let key = Key::fresh().unwrap();
-        let renamed = Sealed { name: "other".into(), ..sealed(&key, "desk") };
+        let renamed = SealedSecret { name: "other".into(), ..sealed(&key, "desk") };
         assert_eq!(key.open(&renamed).unwrap_err(), VaultError::Broken);
         let mut bent = sealed(&key, "desk");
         bent.text[NONCE_LEN] ^= 1;
         assert_eq!(key.open(&bent).unwrap_err(), VaultError::Broken);
-        let short = Sealed { text: vec![1, 2], ..sealed(&key, "desk") };
+        let short = SealedSecret { text: vec![1, 2], ..sealed(&key, "desk") };
         assert_eq!(key.open(&short).unwrap_err(), VaultError::Broken);
         let other = sealed(&Key::fresh().unwrap(), "desk");
         assert_eq!(key.open(&other).unwrap_err(), VaultError::OtherKey);
-        let forged = Sealed { key: key.id().to_owned(), ..other };
+        let forged = SealedSecret { key: key.id().to_owned(), ..other };
         assert_eq!(key.open(&forged).unwrap_err(), VaultError::Broken);
     }
 }

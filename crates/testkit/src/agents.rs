@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
+    backing,
     card::{Card, Skill},
     clock::Timestamp,
-    deployed,
     json::Json,
     name,
 };
 
 /// A skill without a schema.
 pub fn skill(id: &str) -> Skill {
-    deployed::skill(id, id, &format!("Does {id}"))
+    backing::skill(id, id, &format!("Does {id}"))
 }
 
 /// A skill with a schema.
@@ -48,7 +48,7 @@ pub fn card(name: &str, skills: Vec<Skill>) -> Card {
     };
     let ids: Vec<_> = skills.iter().map(told).collect();
     let raw = Json::from(serde_json::json!({ "name": name, "skills": ids }));
-    Card { raw, ..deployed::card(name, "", None, skills) }
+    Card { raw, ..backing::card(name, "", None, skills) }
 }
 
 /// A trusted, healthy agent with these skills. Its id and address are made from its name.
@@ -56,7 +56,7 @@ pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
     let slug = name::agent_slug(name);
     let (id, url) = (format!("agt_{slug}").into(), format!("https://{}.example.com", slug.replace('_', "-")));
     let row = Agent::new(id, slug, url, Arc::new(card(name, skills)), Timestamp::UNIX_EPOCH);
-    Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
+    Agent { trust: AgentTrust::Trusted, health: Health::Healthy, ..row }
 }
 
 /// Reads back a card that [`card`] made, for stores that keep only the text.

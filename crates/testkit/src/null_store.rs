@@ -8,32 +8,33 @@ use std::{
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, OldCard, Probe},
-    approval::{Approval, ApprovalFilter, Decided},
+    agent::{Agent, CardRevision, Probe},
+    approval::{Approval, ApprovalFilter, ApprovalVerdict},
+    audit_event::AuditEvent,
     call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
-    event::{Event, Recorded},
-    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    event::{Event, RecordedEvent},
+    flow::{Flow, FlowRun, FlowSchedule, FlowStep, RunChange, RunFilter, RunRecord},
+    ids::{AgentId, ApprovalId, OrgId, ProcessId, Scope, TaskId, TokenId},
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
-    policy::{PolicyChange, PolicySet, PolicyVersion},
-    push::Push,
+    policy::{PolicyChange, PolicySet, RecordedPolicyChange},
+    push::PushSubscription,
     relay::{RelayProgress, RelayedCall},
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
-        Unsettled,
+        AssignmentEnd, Dispatch, DispatchFilter, EndedAssignment, RoutingStats as AgentStanding,
+        RoutingStatsQuery, SlotReservation, SuccessRate,
     },
     store::{
-        AgentStore, ApprovalStore, AuditFilter, AuditStore, Audited, CreatedTenant, Entry, FlowStore,
-        LeaseStore, MessageClaim, MessageStore, NodeStore, NumberedSessionMessage, PolicyStore,
-        PushConfigStore, RelayStore, RetentionStore, RoutingStore, Sealed, SecretStore, SessionMessage,
-        SessionStore, SharedUsage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, TaskStore,
-        TenantStore, Token, TokenStore, UsageReport, UsageStore, Verdict, WebhookStore,
+        AgentStore, ApprovalStore, AuditFilter, AuditStore, ChainVerification, ConversationFilter,
+        ConversationTasks, CreatedTenant, FlowStore, LeaseStore, MessageClaim, MessageStore, NodeStore,
+        NumberedSessionMessage, PolicySourceStore, PushConfigStore, RelayStore, RetentionStore, RoutingStore,
+        SealedSecret, SecretStore, SessionMessage, SessionStore, SharedUsage, Store, StoreError,
+        StoredAuditEvent, SweepLimits, SweepReport, TaskAppend, TaskFilter, TaskStore, TenantStore, Token,
+        TokenStore, UsageReport, UsageStore, WebhookStore,
     },
     task::TaskHead,
-    verb::VerbEvent,
-    webhook::{Lease, Leased, Standing, Webhook},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 
 /// Store that keeps nothing but the agents it was made with.
@@ -68,7 +69,7 @@ impl AgentStore for NullStore {
         Ok(None)
     }
 
-    async fn card_history(&self, _: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+    async fn card_history(&self, _: &AgentId) -> Result<Vec<CardRevision>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -91,35 +92,35 @@ impl ApprovalStore for NullStore {
         Ok(Vec::new())
     }
 
-    async fn decide_approval(&self, _: &ApprovalId, _: &Decided) -> Result<bool, StoreError> {
+    async fn decide_approval(&self, _: &ApprovalId, _: &ApprovalVerdict) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    async fn settle_approval(&self, _: &ApprovalId) -> Result<bool, StoreError> {
+    async fn close_approval(&self, _: &ApprovalId) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
 
 #[async_trait]
 impl AuditStore for NullStore {
-    async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn audit(&self, _: Vec<AuditEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn audit_trail(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_records(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<StoredAuditEvent>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn audit_after(&self, _: u64, _: usize) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_after(&self, _: u64, _: usize) -> Result<Vec<StoredAuditEvent>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn audit_end(&self) -> Result<u64, StoreError> {
+    async fn last_audit_number(&self) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    async fn verify_audit_in_sight(&self, _: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
-        Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
+    async fn verify_audit_with_progress(&self, _: Arc<AtomicU64>) -> Result<ChainVerification, StoreError> {
+        Ok(ChainVerification::Sound { records: 0, last: 0, seal: String::new() })
     }
 
     async fn costs(&self, _: &Scope, _: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
@@ -129,31 +130,36 @@ impl AuditStore for NullStore {
 
 #[async_trait]
 impl LeaseStore for NullStore {
-    async fn beat(&self, _: Runner, _: Timestamp) -> Result<(), StoreError> {
+    async fn acquire_lease(&self, _: ProcessId, _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn renew(&self, _: Runner, _: Timestamp) -> Result<bool, StoreError> {
+    async fn renew(&self, _: ProcessId, _: Timestamp) -> Result<bool, StoreError> {
         Ok(true)
     }
 
-    async fn is_at_work(&self, _: Runner, _: Timestamp) -> Result<bool, StoreError> {
+    async fn is_process_alive(&self, _: ProcessId, _: Timestamp) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    async fn claim(&self, _: &TaskId, _: Runner) -> Result<(), StoreError> {
+    async fn assign_task(&self, _: &TaskId, _: ProcessId) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn retire(&self, _: Runner) -> Result<(), StoreError> {
+    async fn release_lease(&self, _: ProcessId) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn take_over(&self, _: Runner, _: Timestamp, _: usize) -> Result<Vec<TaskHead>, StoreError> {
+    async fn take_over_tasks(
+        &self,
+        _: ProcessId,
+        _: Timestamp,
+        _: usize,
+    ) -> Result<Vec<TaskHead>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn attend(&self, _: Runner) -> Result<bool, StoreError> {
+    async fn lock_process(&self, _: ProcessId) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
@@ -168,17 +174,17 @@ impl MessageStore for NullStore {
         Ok(())
     }
 
-    async fn tasks_of_message(&self, _: &Scope, _: &CallerId, _: &str) -> Result<Vec<TaskHead>, StoreError> {
+    async fn tasks_by_message(&self, _: &Scope, _: &CallerId, _: &str) -> Result<Vec<TaskHead>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn messages(&self, _: Runner, _: usize) -> Result<Option<Vec<u64>>, StoreError> {
+    async fn message_numbers(&self, _: ProcessId, _: usize) -> Result<Option<Vec<u64>>, StoreError> {
         Ok(None)
     }
 }
 
 #[async_trait]
-impl PolicyStore for NullStore {
+impl PolicySourceStore for NullStore {
     async fn policies(&self) -> Result<PolicySet, StoreError> {
         Ok(PolicySet::default())
     }
@@ -187,18 +193,18 @@ impl PolicyStore for NullStore {
         Ok(self.generation())
     }
 
-    async fn policy_history(&self, _: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+    async fn policy_history(&self, _: &str) -> Result<Vec<RecordedPolicyChange>, StoreError> {
         Ok(Vec::new())
     }
 }
 
 #[async_trait]
 impl PushConfigStore for NullStore {
-    async fn put_push(&self, _: &Push) -> Result<(), StoreError> {
+    async fn put_push(&self, _: &PushSubscription) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn pushes(&self, _: &TaskId) -> Result<Vec<Push>, StoreError> {
+    async fn pushes(&self, _: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -206,11 +212,11 @@ impl PushConfigStore for NullStore {
         Ok(false)
     }
 
-    async fn due_pushes(&self, _: &Lease, _: usize) -> Result<Vec<Push>, StoreError> {
+    async fn due_pushes(&self, _: &DeliveryLease, _: usize) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn note_push(&self, _: &Push, _: &str) -> Result<bool, StoreError> {
+    async fn record_push_delivery(&self, _: &PushSubscription, _: &str) -> Result<bool, StoreError> {
         Ok(false)
     }
 
@@ -218,11 +224,11 @@ impl PushConfigStore for NullStore {
         Ok(Vec::new())
     }
 
-    async fn remove_pushes_of(&self, _: &TokenId) -> Result<u64, StoreError> {
+    async fn remove_pushes_with_token(&self, _: &TokenId) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<Push>, StoreError> {
+    async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(Vec::new())
     }
 }
@@ -233,30 +239,38 @@ impl RetentionStore for NullStore {
         Ok(BTreeMap::new())
     }
 
-    async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
-        Ok(Swept::default())
+    async fn sweep(&self, _: SweepLimits) -> Result<SweepReport, StoreError> {
+        Ok(SweepReport::default())
     }
 }
 
 #[async_trait]
 impl RoutingStore for NullStore {
-    async fn standings(&self, _: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
+    async fn routing_stats(
+        &self,
+        _: &RoutingStatsQuery,
+    ) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
         Ok(BTreeMap::new())
     }
 
-    async fn works(&self, _: &OrgId, _: &AgentId, _: usize) -> Result<Vec<(String, Posterior)>, StoreError> {
+    async fn success_rates(
+        &self,
+        _: &OrgId,
+        _: &AgentId,
+        _: usize,
+    ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn reserve(&self, _: &Reservation) -> Result<bool, StoreError> {
+    async fn reserve(&self, _: &SlotReservation) -> Result<bool, StoreError> {
         Ok(true)
     }
 
-    async fn end_play(&self, _: &TaskId, _: &PlayEnd) -> Result<bool, StoreError> {
+    async fn end_assignment(&self, _: &TaskId, _: &AssignmentEnd) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    async fn unsettled_plays(&self, _: usize) -> Result<Vec<Unsettled>, StoreError> {
+    async fn ended_assignments(&self, _: usize) -> Result<Vec<EndedAssignment>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -267,11 +281,11 @@ impl RoutingStore for NullStore {
 
 #[async_trait]
 impl SecretStore for NullStore {
-    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+    async fn secrets(&self) -> Result<Vec<SealedSecret>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn put_secrets(&self, _: Vec<Sealed>) -> Result<u64, StoreError> {
+    async fn put_secrets(&self, _: Vec<SealedSecret>) -> Result<u64, StoreError> {
         Ok(self.generation())
     }
 
@@ -309,15 +323,15 @@ impl SessionStore for NullStore {
 
 #[async_trait]
 impl TaskStore for NullStore {
-    async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn open_task(&self, _: &TaskHead, _: Vec<AuditEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn begin_task(&self, _: &TaskHead, _: &[Event], _: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn begin_task(&self, _: &TaskHead, _: &[Event], _: Vec<AuditEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    async fn append(&self, _: Entry) -> Result<(), StoreError> {
+    async fn append(&self, _: TaskAppend) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -325,7 +339,7 @@ impl TaskStore for NullStore {
         Ok(None)
     }
 
-    async fn events(&self, _: &TaskId, _: u64) -> Result<Vec<Recorded>, StoreError> {
+    async fn events(&self, _: &TaskId, _: u64) -> Result<Vec<RecordedEvent>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -333,8 +347,12 @@ impl TaskStore for NullStore {
         Ok(Vec::new())
     }
 
-    async fn talks(&self, _: &Scope, _: &TalkFilter) -> Result<Talks, StoreError> {
-        Ok(Talks::default())
+    async fn conversation_tasks(
+        &self,
+        _: &Scope,
+        _: &ConversationFilter,
+    ) -> Result<ConversationTasks, StoreError> {
+        Ok(ConversationTasks::default())
     }
 
     async fn load(&self, _: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
@@ -398,11 +416,11 @@ impl WebhookStore for NullStore {
         Ok(None)
     }
 
-    async fn lease_webhook(&self, _: &str, _: &Lease) -> Result<Leased, StoreError> {
-        Ok(Leased::Gone)
+    async fn lease_webhook(&self, _: &str, _: &DeliveryLease) -> Result<LeaseOutcome, StoreError> {
+        Ok(LeaseOutcome::Gone)
     }
 
-    async fn note_webhook(&self, _: &str, _: &str, _: &Standing) -> Result<bool, StoreError> {
+    async fn record_webhook_delivery(&self, _: &str, _: &str, _: &DeliveryState) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
@@ -417,7 +435,7 @@ impl FlowStore for NullStore {
         Ok(None)
     }
 
-    async fn put_flow(&self, _: &Flow, expected: u64, _: &[Schedule]) -> Result<u64, StoreError> {
+    async fn put_flow(&self, _: &Flow, expected: u64, _: &[FlowSchedule]) -> Result<u64, StoreError> {
         Ok(expected + 1)
     }
 
@@ -453,15 +471,15 @@ impl FlowStore for NullStore {
         Ok(Vec::new())
     }
 
-    async fn schedules(&self, _: &Scope) -> Result<Vec<Schedule>, StoreError> {
+    async fn schedules(&self, _: &Scope) -> Result<Vec<FlowSchedule>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn due_schedules(&self, _: &Lease, _: usize) -> Result<Vec<Schedule>, StoreError> {
+    async fn due_schedules(&self, _: &DeliveryLease, _: usize) -> Result<Vec<FlowSchedule>, StoreError> {
         Ok(Vec::new())
     }
 
-    async fn note_schedule(&self, _: &Schedule, _: &str) -> Result<bool, StoreError> {
+    async fn record_schedule_run(&self, _: &FlowSchedule, _: &str) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
@@ -480,18 +498,18 @@ impl NodeStore for NullStore {
         Ok(false)
     }
 
-    async fn retire_node(&self, _: Runner) -> Result<(), StoreError> {
+    async fn retire_node(&self, _: ProcessId) -> Result<(), StoreError> {
         Ok(())
     }
 }
 
 #[async_trait]
 impl RelayStore for NullStore {
-    async fn hold_program(&self, _: &str, candidates: &[Runner]) -> Result<Runner, StoreError> {
-        Ok(candidates.first().copied().unwrap_or(Runner::NOBODY))
+    async fn hold_program(&self, _: &str, candidates: &[ProcessId]) -> Result<ProcessId, StoreError> {
+        Ok(candidates.first().copied().unwrap_or(ProcessId::NOBODY))
     }
 
-    async fn program_holders(&self) -> Result<Vec<(String, Runner)>, StoreError> {
+    async fn program_holders(&self) -> Result<Vec<(String, ProcessId)>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -499,7 +517,7 @@ impl RelayStore for NullStore {
         Ok(())
     }
 
-    async fn take_relayed_calls(&self, _: Runner) -> Result<Vec<RelayedCall>, StoreError> {
+    async fn take_relayed_calls(&self, _: ProcessId) -> Result<Vec<RelayedCall>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -11,10 +11,10 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
 use rialto_model::{
-    agent::Signature,
-    call::{Call, Cancel, Follow},
+    agent::SignatureStatus,
+    call::{Call, CancelRequest, FollowRequest},
     card::Card,
-    event::{Aside, Event, Remote},
+    event::{Event, EventAside, RemoteIds},
     failure::Failure,
     json::Json,
     message::{Artifact, Part},
@@ -30,9 +30,9 @@ pub struct ScriptedPeer {
     /// The calls that arrived.
     pub calls: Mutex<Vec<Call>>,
     /// The questions about tasks that arrived.
-    pub follows: Mutex<Vec<Follow>>,
+    pub follows: Mutex<Vec<FollowRequest>>,
     /// The cancellations that arrived.
-    pub cancels: Mutex<Vec<Cancel>>,
+    pub cancels: Mutex<Vec<CancelRequest>>,
 }
 
 /// Cards by base URL; an address that is not among them does not answer.
@@ -82,14 +82,14 @@ impl Peer for ScriptedPeer {
         events
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         self.follows.lock().push(follow.into_inner());
         stream::iter(self.followed.lock().clone()).boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         self.cancels.lock().push(cancel.into_inner());
-        async { Ok(vec![Event::Canceled { message: None, aside: Aside::default() }]) }.boxed()
+        async { Ok(vec![Event::Canceled { message: None, aside: EventAside::default() }]) }.boxed()
     }
 }
 
@@ -121,19 +121,19 @@ impl Discovery for ScriptedDiscovery {
         };
         let card = self.0.lock().get(&place.url).cloned().unwrap_or_else(|| Err(unreachable()))?;
         let path = "/.well-known/agent-card.json".to_owned();
-        Ok(Fetched::Card { card: Box::new(card), path, etag: None, signature: Signature::None })
+        Ok(Fetched::Card { card: Box::new(card), path, etag: None, signature: SignatureStatus::None })
     }
 }
 
 /// The remote side took the task.
 pub fn accepted(task: &str, context: &str) -> Event {
-    let remote = Remote { task_id: Some(task.to_owned()), context_id: Some(context.to_owned()) };
-    Event::Accepted { remote, aside: Aside::default() }
+    let remote = RemoteIds { task_id: Some(task.to_owned()), context_id: Some(context.to_owned()) };
+    Event::Accepted { remote, aside: EventAside::default() }
 }
 
 /// The remote side is at work.
 pub fn working() -> Event {
-    Event::Progress { working: true, message: None, aside: Aside::default() }
+    Event::Progress { working: true, message: None, aside: EventAside::default() }
 }
 
 /// Everything that is told when a task ends at once with one artifact.
@@ -141,8 +141,8 @@ pub fn finished_with(parts: Vec<Part>) -> Vec<Event> {
     let artifact = Artifact::new("result", parts);
     vec![
         accepted("remote-1", "context-1"),
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 

@@ -35,16 +35,16 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rialto_model::{
     agent::Agent,
-    call::Door,
+    audit_event::{AuditEvent, AuditPhase, SkillInvocation},
+    backing,
+    call::EntryProtocol,
     card::Card,
-    deployed,
-    event::{Aside, Event, Remote},
-    ids::{AgentId, Runner, Scope, SkillId, TaskId},
+    event::{Event, EventAside, RemoteIds},
+    ids::{AgentId, ProcessId, Scope, SkillId, TaskId},
     json::Json,
     message::{Message, Part, Role},
-    store::{Entry, Store},
+    store::{Store, TaskAppend},
     task::{Task, TaskHead, TaskState},
-    verb::{Phase, Verb, VerbEvent},
 };
 use serde_json::Value;
 
@@ -222,9 +222,9 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         return Err("a card needs a name".to_owned());
     }
     let skill =
-        |told: &Value| deployed::skill(&word(told, "id"), &word(told, "name"), &word(told, "description"));
+        |told: &Value| backing::skill(&word(told, "id"), &word(told, "name"), &word(told, "description"));
     let skills = value["skills"].as_array().into_iter().flatten();
-    let made = deployed::card(
+    let made = backing::card(
         &word(&value, "name"),
         &word(&value, "description"),
         value["version"].as_str(),
@@ -253,7 +253,7 @@ pub fn head(id: &str) -> TaskHead {
         id: TaskId::from(id),
         scope: Scope::default(),
         caller: "ann".into(),
-        door: Door::McpHttp,
+        door: EntryProtocol::McpHttp,
         agent: AgentId::from("agt_weather"),
         agent_url: "https://weather.example".to_owned(),
         skill: Some(SkillId::from("forecast")),
@@ -261,10 +261,10 @@ pub fn head(id: &str) -> TaskHead {
         args: Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
         context: None,
         message: None,
-        runner: Runner::NOBODY,
+        runner: ProcessId::NOBODY,
         state: TaskState::Submitted,
         version: 0,
-        remote: Remote::default(),
+        remote: RemoteIds::default(),
         created_at: at(0),
         updated_at: at(0),
     }
@@ -272,34 +272,34 @@ pub fn head(id: &str) -> TaskHead {
 
 /// The far side has taken the task under this name.
 pub fn accepted(remote: &str) -> Event {
-    let remote = Remote { task_id: Some(remote.to_owned()), context_id: Some("ctx-1".to_owned()) };
-    Event::Accepted { remote, aside: Aside::default() }
+    let remote = RemoteIds { task_id: Some(remote.to_owned()), context_id: Some("ctx-1".to_owned()) };
+    Event::Accepted { remote, aside: EventAside::default() }
 }
 
 /// Work goes on, and this is said about it.
 pub fn progress(text: &str) -> Event {
     let message = Message::new("m-1", Role::Agent, vec![Part::text(text)]);
-    Event::Progress { working: true, message: Some(message), aside: Aside::default() }
+    Event::Progress { working: true, message: Some(message), aside: EventAside::default() }
 }
 
 /// The work is done.
 pub fn finished() -> Event {
-    Event::Finished { message: None, aside: Aside::default() }
+    Event::Finished { message: None, aside: EventAside::default() }
 }
 
 /// What has to be appended so that `events` happen to the task.
-pub fn entry(before: &TaskHead, events: Vec<Event>, at: Timestamp) -> Entry {
+pub fn entry(before: &TaskHead, events: Vec<Event>, at: Timestamp) -> TaskAppend {
     let mut task = Task::new(before.clone());
     for event in &events {
         assert!(task.apply(event, at), "{} cannot happen now", event.name());
     }
-    Entry { head: task.head, expected: before.version, events, at, audit: Vec::new() }
+    TaskAppend { head: task.head, expected: before.version, events, at, audit: Vec::new() }
 }
 
 /// An announcement about a task of an org, as it stands on record: with arguments if it is the first.
-pub fn announced(phase: Phase, org: &str, task: &str) -> VerbEvent {
-    let args = if phase == Phase::PreVerb { r#"{"city":"Oslo","days":1.50}"# } else { "null" };
-    let verb = Verb {
+pub fn announced(phase: AuditPhase, org: &str, task: &str) -> AuditEvent {
+    let args = if phase == AuditPhase::PreVerb { r#"{"city":"Oslo","days":1.50}"# } else { "null" };
+    let verb = SkillInvocation {
         verb: "weather.forecast".to_owned(),
         legacy_alias: "a2a_weather_forecast".to_owned(),
         org_id: org.into(),
@@ -313,7 +313,7 @@ pub fn announced(phase: Phase, org: &str, task: &str) -> VerbEvent {
         trace: None,
         task_id: task.into(),
     };
-    VerbEvent::new(phase, Arc::new(verb), at(0))
+    AuditEvent::new(phase, Arc::new(verb), at(0))
 }
 
 /// So many seconds after a moment that has nanoseconds to lose.

@@ -6,13 +6,13 @@
 
 use rialto_model::{
     card::Card,
-    credential::{KeyPlace, OAuth, Scheme},
+    credential::{ApiKeyLocation, CredentialScheme, OAuth},
 };
 use serde_json::{Map, Value};
 
 /// Schemes that need only one secret, those that the card requires first. Client certificates are excluded: they belong to the
 /// connection.
-pub fn offered(card: &Card) -> Vec<Scheme> {
+pub fn offered(card: &Card) -> Vec<CredentialScheme> {
     let card = card.raw.value();
     let Some(schemes) = card.get("securitySchemes").and_then(Value::as_object) else {
         return old_words(&card);
@@ -35,7 +35,7 @@ fn requirements(card: &Value) -> Vec<Vec<(String, Vec<String>)>> {
 }
 
 /// The one scheme of a requirement that needs a secret, if there is exactly one.
-fn single(requirement: &[(String, Vec<String>)], schemes: &Map<String, Value>) -> Option<Scheme> {
+fn single(requirement: &[(String, Vec<String>)], schemes: &Map<String, Value>) -> Option<CredentialScheme> {
     let wanted: Vec<_> = requirement
         .iter()
         .filter_map(|(name, scopes)| Some((schemes.get(name)?, scopes)))
@@ -47,7 +47,7 @@ fn single(requirement: &[(String, Vec<String>)], schemes: &Map<String, Value>) -
     }
 }
 
-fn read(scheme: &Value, scopes: &[String]) -> Option<Scheme> {
+fn read(scheme: &Value, scopes: &[String]) -> Option<CredentialScheme> {
     let old = scheme.get("type").and_then(Value::as_str);
     let kind = |new: &str, name: &str| scheme.get(new).or_else(|| (old == Some(name)).then_some(scheme));
     if let Some(key) = kind("apiKeySecurityScheme", "apiKey") {
@@ -60,37 +60,37 @@ fn read(scheme: &Value, scopes: &[String]) -> Option<Scheme> {
     if let Some(oauth) = kind("oauth2SecurityScheme", "oauth2") {
         return Some(oauth2(oauth, scopes));
     }
-    kind("openIdConnectSecurityScheme", "openIdConnect").map(|_| Scheme::Bearer)
+    kind("openIdConnectSecurityScheme", "openIdConnect").map(|_| CredentialScheme::Bearer)
 }
 
-fn api_key(key: &Value) -> Option<Scheme> {
+fn api_key(key: &Value) -> Option<CredentialScheme> {
     let place = match text(key, "location").or_else(|| text(key, "in"))?.to_ascii_lowercase().as_str() {
-        "header" => KeyPlace::Header,
-        "query" => KeyPlace::Query,
-        "cookie" => KeyPlace::Cookie,
+        "header" => ApiKeyLocation::Header,
+        "query" => ApiKeyLocation::Query,
+        "cookie" => ApiKeyLocation::Cookie,
         _ => return None,
     };
-    Some(Scheme::ApiKey { place, name: text(key, "name")?.to_owned() })
+    Some(CredentialScheme::ApiKey { place, name: text(key, "name")?.to_owned() })
 }
 
-fn http_scheme(name: &str) -> Option<Scheme> {
+fn http_scheme(name: &str) -> Option<CredentialScheme> {
     match name.to_ascii_lowercase().as_str() {
-        "bearer" => Some(Scheme::Bearer),
-        "basic" => Some(Scheme::Basic { user: None }),
+        "bearer" => Some(CredentialScheme::Bearer),
+        "basic" => Some(CredentialScheme::Basic { user: None }),
         _ => None,
     }
 }
 
 /// Without the client credentials flow, the token comes from elsewhere: it is sent as a bearer token.
-fn oauth2(oauth: &Value, scopes: &[String]) -> Scheme {
+fn oauth2(oauth: &Value, scopes: &[String]) -> CredentialScheme {
     let flow = oauth.get("flows").and_then(|flows| flows.get("clientCredentials"));
     match flow.and_then(|flow| text(flow, "tokenUrl")) {
-        Some(url) => Scheme::OAuth2(OAuth {
+        Some(url) => CredentialScheme::OAuth2(OAuth {
             token_url: Some(url.to_owned()),
             scopes: scopes.to_vec(),
             ..OAuth::default()
         }),
-        None => Scheme::Bearer,
+        None => CredentialScheme::Bearer,
     }
 }
 
@@ -98,7 +98,7 @@ fn is_certificate(scheme: &Value) -> bool {
     scheme.get("mtlsSecurityScheme").is_some() || text(scheme, "type") == Some("mutualTLS")
 }
 
-fn old_words(card: &Value) -> Vec<Scheme> {
+fn old_words(card: &Value) -> Vec<CredentialScheme> {
     let listed = card.get("authentication").and_then(|how| how.get("schemes"));
     listed.map(words).unwrap_or_default().iter().filter_map(|word| http_scheme(word)).collect()
 }
@@ -117,12 +117,12 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn of(members: &str) -> Vec<Scheme> {
+    fn of(members: &str) -> Vec<CredentialScheme> {
         offered(&crate::card::decode(&format!(r#"{{"name":"A","skills":[],{members}}}"#)).unwrap())
     }
 
-    fn key(place: KeyPlace, name: &str) -> Scheme {
-        Scheme::ApiKey { place, name: name.to_owned() }
+    fn key(place: ApiKeyLocation, name: &str) -> CredentialScheme {
+        CredentialScheme::ApiKey { place, name: name.to_owned() }
     }
 
     #[test]
@@ -134,17 +134,17 @@ mod tests {
             "cert":{"mtlsSecurityScheme":{}}}"#;
         let required =
             |requirements: &str| of(&format!(r#"{schemes},"securityRequirements":[{requirements}]"#));
-        assert_eq!(required(r#"{"schemes":{"user":{}}}"#), [Scheme::Basic { user: None }]);
+        assert_eq!(required(r#"{"schemes":{"user":{}}}"#), [CredentialScheme::Basic { user: None }]);
         assert_eq!(
             required(r#"{"schemes":{"cert":{},"key":{"list":[]}}}"#),
-            [key(KeyPlace::Header, "X-Key")]
+            [key(ApiKeyLocation::Header, "X-Key")]
         );
         let oauth = OAuth {
             token_url: Some("https://id/token".into()),
             scopes: vec!["read".into()],
             ..OAuth::default()
         };
-        assert_eq!(required(r#"{"schemes":{"token":{"list":["read"]}}}"#), [Scheme::OAuth2(oauth)]);
+        assert_eq!(required(r#"{"schemes":{"token":{"list":["read"]}}}"#), [CredentialScheme::OAuth2(oauth)]);
         assert_eq!(of(schemes).len(), 3);
     }
 
@@ -159,16 +159,16 @@ mod tests {
         let required = |requirements: &str| of(&format!(r#"{schemes},"security":[{requirements}]"#));
         assert_eq!(
             required(r#"{"c":[]},{"q":[]}"#),
-            [key(KeyPlace::Cookie, "sid"), key(KeyPlace::Query, "key")]
+            [key(ApiKeyLocation::Cookie, "sid"), key(ApiKeyLocation::Query, "key")]
         );
-        assert_eq!(required(r#"{"o":[]},{"p":["a"]}"#), [Scheme::Bearer, Scheme::Bearer]);
+        assert_eq!(required(r#"{"o":[]},{"p":["a"]}"#), [CredentialScheme::Bearer, CredentialScheme::Bearer]);
         // Two secrets at once are more than one credential.
-        assert_eq!(required(r#"{"q":[],"c":[]},{"b":[]}"#), [Scheme::Bearer]);
+        assert_eq!(required(r#"{"q":[],"c":[]},{"b":[]}"#), [CredentialScheme::Bearer]);
     }
 
     #[test]
     fn the_oldest_cards_list_words() {
-        assert_eq!(of(r#""authentication":{"schemes":["Basic"]}"#), [Scheme::Basic { user: None }]);
+        assert_eq!(of(r#""authentication":{"schemes":["Basic"]}"#), [CredentialScheme::Basic { user: None }]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
     json::{Json, RawJson},
-    message::{Content, MOST_PARTS, Part},
+    message::{Content, MAX_PARTS, Part},
 };
 use serde::{Serialize, Serializer};
 
@@ -54,9 +54,9 @@ pub(crate) fn all(
     name: &str,
 ) -> Result<Vec<Part>, InvalidDocument> {
     let parts = members.list(name, |raw| decode(wire, raw))?;
-    if parts.len() > MOST_PARTS {
+    if parts.len() > MAX_PARTS {
         return Err(
-            InvalidDocument::new(format!("at most {MOST_PARTS} parts"), parts.len().to_string()).at(name)
+            InvalidDocument::new(format!("at most {MAX_PARTS} parts"), parts.len().to_string()).at(name)
         );
     }
     Ok(parts)

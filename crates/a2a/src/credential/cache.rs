@@ -15,7 +15,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::{Mutex, RwLock};
 use rialto_model::{
     call::{Caller, CallerId},
-    credential::{Proof, Source},
+    credential::{CallerProof, SecretSource},
 };
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ type CredentialKey = (CallerId, u64);
 /// Caller that a credential is resolved for.
 pub(crate) struct CredentialOwner {
     key: CredentialKey,
-    pub(crate) proof: Option<Proof>,
+    pub(crate) proof: Option<CallerProof>,
 }
 
 /// Lock for single-flight resolution; holds the last error.
@@ -52,11 +52,11 @@ pub(crate) struct CredentialCache {
 }
 
 /// Lifetime of a credential from `source`.
-pub(super) const fn span(source: &Source) -> Duration {
+pub(super) const fn span(source: &SecretSource) -> Duration {
     match source {
-        Source::Env(_) | Source::Held(_) => FIXED_LIFETIME,
+        SecretSource::Env(_) | SecretSource::Held(_) => FIXED_LIFETIME,
         // It may be replaced at any time, and the next call uses the new one.
-        Source::File(_) | Source::Store(_) => Duration::ZERO,
+        SecretSource::File(_) | SecretSource::Store(_) => Duration::ZERO,
     }
 }
 
@@ -164,12 +164,12 @@ impl CredentialCache {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use rialto_model::credential::{Scheme, Secret};
+    use rialto_model::credential::{CredentialScheme, Secret};
 
     use super::*;
 
     fn shown(text: &str, span: Duration) -> Result<RequestAuth, String> {
-        RequestAuth::new(&Scheme::Bearer, &Secret::from(text), Instant::now() + span)
+        RequestAuth::new(&CredentialScheme::Bearer, &Secret::from(text), Instant::now() + span)
     }
 
     #[tokio::test]
@@ -201,7 +201,7 @@ mod tests {
         let make = || async {
             made.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(20)).await;
-            shown("a", span(&Source::File("token".into())))
+            shown("a", span(&SecretSource::File("token".into())))
         };
         let got = futures::future::join_all((0..50).map(|_| kept.get(None, make))).await;
         assert!(got.iter().all(Result::is_ok));
@@ -228,8 +228,9 @@ mod tests {
     #[tokio::test]
     async fn what_was_got_for_one_token_is_not_shown_for_another_of_the_same_caller() {
         let kept = CredentialCache::default();
-        let [weak, strong] = ["weak", "strong"]
-            .map(|token| kept.who(&Caller { proof: Some(Proof::from(token)), ..Caller::user("ann") }, true));
+        let [weak, strong] = ["weak", "strong"].map(|token| {
+            kept.who(&Caller { proof: Some(CallerProof::from(token)), ..Caller::user("ann") }, true)
+        });
         let first = kept.get(Some(&strong), || async { shown("a", FIXED_LIFETIME) }).await.unwrap();
         assert!(
             !kept.get(Some(&weak), || async { shown("b", FIXED_LIFETIME) }).await.unwrap().is_same(&first)

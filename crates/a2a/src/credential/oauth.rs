@@ -9,7 +9,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, Request},
 };
-use rialto_model::credential::{ClientAuth, OAuth, Proof, Secret};
+use rialto_model::credential::{CallerProof, OAuth, OAuthClientAuth, Secret};
 use serde::Deserialize;
 use url::{Host, Url, form_urlencoded};
 
@@ -34,7 +34,7 @@ pub(super) struct TokenRequest<'a> {
     /// Client secret.
     pub(super) secret: &'a Secret,
     /// Token to exchange.
-    pub(super) subject: Option<&'a Proof>,
+    pub(super) subject: Option<&'a CallerProof>,
 }
 
 /// Token with its remaining lifetime.
@@ -102,10 +102,10 @@ fn request(wish: &TokenRequest<'_>, url: &str, reach: Reach) -> Result<Request, 
     }
     let mut request = Request::new(Method::POST, uri);
     match oauth.client_auth {
-        ClientAuth::Basic => {
+        OAuthClientAuth::Basic => {
             request.headers.insert(header::AUTHORIZATION, basic(&oauth.client_id, secret)?);
         }
-        ClientAuth::Post => {
+        OAuthClientAuth::Post => {
             form.append_pair("client_id", &oauth.client_id);
             form.append_pair("client_secret", secret.expose());
         }
@@ -190,7 +190,7 @@ mod tests {
 
     const URL: &str = "https://id.example/token";
 
-    fn asked(oauth: &OAuth, subject: Option<&Proof>) -> Request {
+    fn asked(oauth: &OAuth, subject: Option<&CallerProof>) -> Request {
         request(&TokenRequest { oauth, secret: &"p w".into(), subject }, URL, Reach::Public).unwrap()
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let made = asked(&wanted, None);
         assert_eq!(made.body, "grant_type=client_credentials&scope=a+b&audience=https%3A%2F%2Fagent");
         assert_eq!(made.headers[header::AUTHORIZATION], format!("Basic {}", STANDARD.encode("me%3Atoo:p+w")));
-        wanted.client_auth = ClientAuth::Post;
+        wanted.client_auth = OAuthClientAuth::Post;
         let made = asked(&wanted, None);
         assert!(made.body.ends_with(b"&client_id=me%3Atoo&client_secret=p+w"));
         assert!(!made.headers.contains_key(header::AUTHORIZATION));

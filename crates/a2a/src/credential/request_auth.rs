@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
 use rialto_edge::fetch::Request;
-use rialto_model::credential::{KeyPlace, Scheme, Secret};
+use rialto_model::credential::{ApiKeyLocation, CredentialScheme, Secret};
 use tokio::time::Instant;
 use url::form_urlencoded;
 
@@ -47,14 +47,14 @@ enum AuthPlacement {
 
 impl RequestAuth {
     /// Shapes the secret according to `scheme`. A token that must be requested first is sent as a bearer token.
-    pub(crate) fn new(scheme: &Scheme, secret: &Secret, until: Instant) -> Result<Self, String> {
+    pub(crate) fn new(scheme: &CredentialScheme, secret: &Secret, until: Instant) -> Result<Self, String> {
         let text = secret.expose();
         let mut hidden = vec![secret.clone()];
         let place = match scheme {
-            Scheme::Bearer | Scheme::OAuth2(_) | Scheme::Exchange(_) => {
+            CredentialScheme::Bearer | CredentialScheme::OAuth2(_) | CredentialScheme::Exchange(_) => {
                 sealed(header::AUTHORIZATION, &format!("Bearer {text}"))?
             }
-            Scheme::Basic { user } => {
+            CredentialScheme::Basic { user } => {
                 let pair = match user {
                     Some(user) => Secret::from(format!("{user}:{text}")),
                     None if text.contains(':') => secret.clone(),
@@ -71,14 +71,16 @@ impl RequestAuth {
                 hidden.extend(pair.expose().split_once(':').map(|(_, password)| Secret::from(password)));
                 sealed(header::AUTHORIZATION, &format!("Basic {word}"))?
             }
-            Scheme::ApiKey { place: KeyPlace::Header, name } => sealed(key_header(name)?, text)?,
-            Scheme::ApiKey { place: KeyPlace::Cookie, name } => {
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Header, name } => {
+                sealed(key_header(name)?, text)?
+            }
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Cookie, name } => {
                 if !is_cookie(name, text) {
                     return Err(format!("the agent's key does not fit into a cookie named \"{name}\""));
                 }
                 sealed(header::COOKIE, &format!("{name}={text}"))?
             }
-            Scheme::ApiKey { place: KeyPlace::Query, name } => {
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Query, name } => {
                 let pair = form_urlencoded::Serializer::new(String::new()).append_pair(name, text).finish();
                 hidden.push(Secret::from(pair.as_str()));
                 AuthPlacement::Query(Secret::from(pair))
@@ -151,15 +153,15 @@ mod tests {
 
     use super::*;
 
-    fn shown(scheme: &Scheme, secret: &str) -> Result<RequestAuth, String> {
+    fn shown(scheme: &CredentialScheme, secret: &str) -> Result<RequestAuth, String> {
         RequestAuth::new(scheme, &Secret::from(secret), Instant::now())
     }
 
-    fn key(place: KeyPlace, name: &str) -> Scheme {
-        Scheme::ApiKey { place, name: name.to_owned() }
+    fn key(place: ApiKeyLocation, name: &str) -> CredentialScheme {
+        CredentialScheme::ApiKey { place, name: name.to_owned() }
     }
 
-    fn sent(scheme: &Scheme, secret: &str) -> Request {
+    fn sent(scheme: &CredentialScheme, secret: &str) -> Request {
         let mut request = Request::new(Method::POST, Uri::from_static("http://a.example/x?y=1"));
         shown(scheme, secret).unwrap().put(&mut request).unwrap();
         request
@@ -167,31 +169,34 @@ mod tests {
 
     #[tokio::test]
     async fn each_scheme_has_its_shape() {
-        let header = |scheme: &Scheme, name: &str, secret: &str| {
+        let header = |scheme: &CredentialScheme, name: &str, secret: &str| {
             let value = sent(scheme, secret).headers[name].clone();
             assert!(value.is_sensitive());
             value.to_str().unwrap().to_owned()
         };
-        assert_eq!(header(&Scheme::Bearer, "authorization", "t"), "Bearer t");
-        let ann = Scheme::Basic { user: Some("ann".into()) };
+        assert_eq!(header(&CredentialScheme::Bearer, "authorization", "t"), "Bearer t");
+        let ann = CredentialScheme::Basic { user: Some("ann".into()) };
         assert_eq!(header(&ann, "authorization", "pw"), "Basic YW5uOnB3");
-        assert_eq!(header(&Scheme::Basic { user: None }, "authorization", "ann:pw"), "Basic YW5uOnB3");
-        assert_eq!(header(&key(KeyPlace::Header, "X-API-Key"), "x-api-key", "t"), "t");
-        assert_eq!(header(&key(KeyPlace::Cookie, "sid"), "cookie", "t"), "sid=t");
-        let uri = sent(&key(KeyPlace::Query, "api key"), "a&b").uri;
+        assert_eq!(
+            header(&CredentialScheme::Basic { user: None }, "authorization", "ann:pw"),
+            "Basic YW5uOnB3"
+        );
+        assert_eq!(header(&key(ApiKeyLocation::Header, "X-API-Key"), "x-api-key", "t"), "t");
+        assert_eq!(header(&key(ApiKeyLocation::Cookie, "sid"), "cookie", "t"), "sid=t");
+        let uri = sent(&key(ApiKeyLocation::Query, "api key"), "a&b").uri;
         assert_eq!(uri.to_string(), "http://a.example/x?y=1&api+key=a%26b");
     }
 
     #[tokio::test]
     async fn a_key_cannot_change_how_a_request_is_read() {
         for (scheme, secret) in [
-            (key(KeyPlace::Header, "Transfer-Encoding"), "chunked"),
-            (key(KeyPlace::Header, "Host"), "evil"),
-            (key(KeyPlace::Header, "a b"), "x"),
-            (key(KeyPlace::Header, "x"), "a\r\nb: c"),
-            (key(KeyPlace::Cookie, "sid"), "a; admin=1"),
-            (key(KeyPlace::Cookie, "a=b"), "x"),
-            (Scheme::Basic { user: None }, "no colon"),
+            (key(ApiKeyLocation::Header, "Transfer-Encoding"), "chunked"),
+            (key(ApiKeyLocation::Header, "Host"), "evil"),
+            (key(ApiKeyLocation::Header, "a b"), "x"),
+            (key(ApiKeyLocation::Header, "x"), "a\r\nb: c"),
+            (key(ApiKeyLocation::Cookie, "sid"), "a; admin=1"),
+            (key(ApiKeyLocation::Cookie, "a=b"), "x"),
+            (CredentialScheme::Basic { user: None }, "no colon"),
         ] {
             let why = shown(&scheme, secret).unwrap_err();
             assert!(!why.contains(secret), "{why}");
@@ -200,9 +205,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_is_hidden_in_every_shape_it_was_shown_in() {
-        let basic = shown(&Scheme::Basic { user: None }, "ann:hunter2").unwrap();
+        let basic = shown(&CredentialScheme::Basic { user: None }, "ann:hunter2").unwrap();
         assert_eq!(basic.hide("got YW5uOmh1bnRlcjI= for hunter2"), "got [secret] for [secret]");
-        let query = shown(&key(KeyPlace::Query, "k"), "a&b").unwrap();
+        let query = shown(&key(ApiKeyLocation::Query, "k"), "a&b").unwrap();
         assert_eq!(query.hide("/x?k=a%26b says a&b"), "/x?[secret] says [secret]");
         assert!(!format!("{query:?} {basic:?}").contains("hunter2"));
     }

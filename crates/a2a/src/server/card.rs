@@ -24,7 +24,7 @@ use rialto_a2a_wire::{
 use rialto_engine::directory::{Directory, Entry};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     card::{Binding, Card, Dialect, Interface, Skill},
     ids::SkillId,
     json::{Extra, Json},
@@ -116,7 +116,7 @@ fn visit_of(service: &Service, request: &Request, agent: Option<Arc<Agent>>) -> 
         trace: None,
         extensions: Vec::new(),
         caller,
-        door: Door::A2aRest,
+        door: EntryProtocol::A2aRest,
         wire: Wire::V03,
         agent,
     })
@@ -265,7 +265,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
 
 /// An agent's own card, with this server's URL and authentication. Its signatures would be invalid and are dropped.
 fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>) -> String {
-    let target = |skill: &Arc<Skill>| Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) };
+    let target = |skill: &Arc<Skill>| CallTarget { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) };
     let is_shown = service.config.public_skills.include(caller, agent);
     let visible = agent
         .card

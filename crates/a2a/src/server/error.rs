@@ -9,7 +9,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub struct ServiceError {
     /// Error for the caller.
     pub error: RpcError,
     /// The kind of failure, when it is one of ours.
-    pub kind: Option<Kind>,
+    pub kind: Option<FailureKind>,
 }
 
 // === impl ServiceError ===
@@ -53,7 +53,7 @@ impl ServiceError {
 
     /// True when the caller has reached a limit, for now.
     pub(crate) fn is_busy(&self) -> bool {
-        self.kind == Some(Kind::Busy)
+        self.kind == Some(FailureKind::Busy)
     }
 
     /// Seconds to wait before a retry, if known.
@@ -77,19 +77,19 @@ impl From<RpcError> for ServiceError {
 impl From<Failure> for ServiceError {
     fn from(failure: Failure) -> Self {
         let code = match failure.kind {
-            Kind::Invalid => ErrorCode::InvalidParams.number(),
-            Kind::Unsupported => ErrorCode::UnsupportedOperation.number(),
-            Kind::StoreUnavailable | Kind::Internal => ErrorCode::Internal.number(),
-            Kind::Denied => DENIED,
-            kind @ (Kind::Unauthenticated
-            | Kind::Blocked
-            | Kind::NotFound
-            | Kind::Conflict
-            | Kind::Busy
-            | Kind::PeerTimeout
-            | Kind::PeerUnreachable
-            | Kind::PeerGarbled
-            | Kind::PeerFailed) => kind.rpc_code(),
+            FailureKind::Invalid => ErrorCode::InvalidParams.number(),
+            FailureKind::Unsupported => ErrorCode::UnsupportedOperation.number(),
+            FailureKind::StoreUnavailable | FailureKind::Internal => ErrorCode::Internal.number(),
+            FailureKind::Denied => DENIED,
+            kind @ (FailureKind::Unauthenticated
+            | FailureKind::Blocked
+            | FailureKind::NotFound
+            | FailureKind::Conflict
+            | FailureKind::Busy
+            | FailureKind::PeerTimeout
+            | FailureKind::PeerUnreachable
+            | FailureKind::PeerGarbled
+            | FailureKind::PeerFailed) => kind.rpc_code(),
         };
         let reason = reason(failure.kind);
         let error = RpcError { code, message: failure.message.clone(), data: facts(&failure), reason };
@@ -99,7 +99,7 @@ impl From<Failure> for ServiceError {
 
 /// Data for programs.
 fn facts(failure: &Failure) -> Option<Json> {
-    if matches!(failure.kind, Kind::Invalid | Kind::Unsupported | Kind::Internal) {
+    if matches!(failure.kind, FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Internal) {
         // These have a reason of A2A's own, with data beside it.
         return failure.data.clone();
     }
@@ -111,35 +111,35 @@ fn facts(failure: &Failure) -> Option<Json> {
 }
 
 /// Reason in Rialto's domain for an error that 1.0 does not define.
-const fn reason(kind: Kind) -> Option<&'static str> {
+const fn reason(kind: FailureKind) -> Option<&'static str> {
     match kind {
-        Kind::Invalid | Kind::Unsupported | Kind::Internal => None,
-        Kind::Unauthenticated => Some("UNAUTHENTICATED"),
-        Kind::Denied => Some("DENIED"),
-        Kind::Blocked => Some("BLOCKED_BY_GUARDRAIL"),
-        Kind::NotFound => Some("NOT_FOUND"),
-        Kind::Conflict => Some("CONFLICT"),
-        Kind::Busy => Some("BUSY"),
-        Kind::PeerTimeout => Some("AGENT_TIMEOUT"),
-        Kind::PeerUnreachable => Some("AGENT_UNREACHABLE"),
-        Kind::PeerGarbled => Some("AGENT_GARBLED"),
-        Kind::PeerFailed => Some("AGENT_FAILED"),
-        Kind::StoreUnavailable => Some("STORE_UNAVAILABLE"),
+        FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Internal => None,
+        FailureKind::Unauthenticated => Some("UNAUTHENTICATED"),
+        FailureKind::Denied => Some("DENIED"),
+        FailureKind::Blocked => Some("BLOCKED_BY_GUARDRAIL"),
+        FailureKind::NotFound => Some("NOT_FOUND"),
+        FailureKind::Conflict => Some("CONFLICT"),
+        FailureKind::Busy => Some("BUSY"),
+        FailureKind::PeerTimeout => Some("AGENT_TIMEOUT"),
+        FailureKind::PeerUnreachable => Some("AGENT_UNREACHABLE"),
+        FailureKind::PeerGarbled => Some("AGENT_GARBLED"),
+        FailureKind::PeerFailed => Some("AGENT_FAILED"),
+        FailureKind::StoreUnavailable => Some("STORE_UNAVAILABLE"),
     }
 }
 
 /// HTTP status and gRPC status name of an error that A2A does not define.
-const fn status(kind: Kind) -> Option<(u16, &'static str)> {
+const fn status(kind: FailureKind) -> Option<(u16, &'static str)> {
     match kind {
-        Kind::Invalid | Kind::Unsupported | Kind::Internal => None,
-        Kind::Unauthenticated => Some((401, "UNAUTHENTICATED")),
-        Kind::Denied | Kind::Blocked => Some((403, "PERMISSION_DENIED")),
-        Kind::NotFound => Some((404, "NOT_FOUND")),
-        Kind::Conflict => Some((409, "ABORTED")),
-        Kind::Busy => Some((429, "RESOURCE_EXHAUSTED")),
-        Kind::PeerTimeout => Some((504, "DEADLINE_EXCEEDED")),
-        Kind::PeerUnreachable | Kind::PeerGarbled => Some((502, "UNAVAILABLE")),
-        Kind::PeerFailed => Some((502, "UNKNOWN")),
-        Kind::StoreUnavailable => Some((503, "UNAVAILABLE")),
+        FailureKind::Invalid | FailureKind::Unsupported | FailureKind::Internal => None,
+        FailureKind::Unauthenticated => Some((401, "UNAUTHENTICATED")),
+        FailureKind::Denied | FailureKind::Blocked => Some((403, "PERMISSION_DENIED")),
+        FailureKind::NotFound => Some((404, "NOT_FOUND")),
+        FailureKind::Conflict => Some((409, "ABORTED")),
+        FailureKind::Busy => Some((429, "RESOURCE_EXHAUSTED")),
+        FailureKind::PeerTimeout => Some((504, "DEADLINE_EXCEEDED")),
+        FailureKind::PeerUnreachable | FailureKind::PeerGarbled => Some((502, "UNAVAILABLE")),
+        FailureKind::PeerFailed => Some((502, "UNKNOWN")),
+        FailureKind::StoreUnavailable => Some((503, "UNAVAILABLE")),
     }
 }

@@ -28,7 +28,7 @@ use rialto_a2a_wire::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -83,7 +83,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         trace: rialto_edge::trace::of(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
-        door: Door::A2aGrpc,
+        door: EntryProtocol::A2aGrpc,
         wire,
         agent,
     };

@@ -7,7 +7,7 @@ use rialto_model::{
     clock::Timestamp,
     ids::{ContextId, TaskId},
     json::Extra,
-    store::TalkFilter,
+    store::ConversationFilter,
     task::TaskHead,
 };
 
@@ -27,7 +27,7 @@ pub(crate) async fn page(
     if !(1..=MAX_PAGE_SIZE).contains(&size) {
         return Err(invalid(format!("pageSize: expected 1 to {MAX_PAGE_SIZE}, found {size}")));
     }
-    let filter = TalkFilter {
+    let filter = ConversationFilter {
         caller: caller.id.clone(),
         context: wanted.context_id.as_ref().map(ContextId::from),
         agent: visit.agent.as_ref().map(|agent| agent.id.clone()),

@@ -1,7 +1,7 @@
 //! Check of the media types that a target accepts.
 
 use rialto_a2a_wire::error::ErrorCode;
-use rialto_model::{call::Target, media, message::Part};
+use rialto_model::{call::CallTarget, media, message::Part};
 
 use super::error::ServiceError;
 
@@ -9,7 +9,7 @@ use super::error::ServiceError;
 pub(crate) const TEXT: &str = "text/plain";
 
 /// Rejects parts with a media type that the target does not accept.
-pub(crate) fn check(target: &Target, parts: &[Part]) -> Result<(), ServiceError> {
+pub(crate) fn check(target: &CallTarget, parts: &[Part]) -> Result<(), ServiceError> {
     let mut special =
         parts.iter().enumerate().filter_map(|(place, part)| Some((place, media::special(part)?)));
     let Some(first) = special.next() else { return Ok(()) };

@@ -9,11 +9,11 @@ use rialto_a2a_wire::{
 };
 use rialto_edge::address::Reach;
 use rialto_model::{
-    call::Door,
+    call::EntryProtocol,
     credential::Secret,
     ids::fresh,
     json::Extra,
-    push::{Login, Push, PushStanding},
+    push::{PushDeliveryState, PushLogin, PushSubscription},
     task::TaskHead,
 };
 use url::{Host, Url};
@@ -74,7 +74,7 @@ impl Service {
     ) -> Result<ServiceReply, ServiceError> {
         let task = self.find(visit, &wanted.task_id).await?;
         let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
-        let is_it = |push: &&Push| wanted.id.as_ref().is_none_or(|id| *id == push.id);
+        let is_it = |push: &&PushSubscription| wanted.id.as_ref().is_none_or(|id| *id == push.id);
         let push = pushes.iter().find(is_it).ok_or_else(|| no_config(wanted))?;
         Ok(ServiceReply::Push(told(&task.head, push)))
     }
@@ -152,9 +152,9 @@ impl Service {
         visit: &A2aRequestContext,
         head: &TaskHead,
         config: PushConfig,
-    ) -> Result<Push, ServiceError> {
+    ) -> Result<PushSubscription, ServiceError> {
         self.check_push(&config)?;
-        Ok(Push {
+        Ok(PushSubscription {
             task: head.id.clone(),
             id: config.id.filter(|id| !id.is_empty()).unwrap_or_else(|| unnamed(visit.wire)),
             scope: head.scope.clone(),
@@ -162,24 +162,24 @@ impl Service {
             created_with: visit.caller.token.clone(),
             url: config.url,
             token: config.token.filter(|token| !token.is_empty()).map(Secret::from),
-            login: config.authentication.map(|login| Login {
+            login: config.authentication.map(|login| PushLogin {
                 schemes: login.schemes,
                 credentials: login.credentials.map(Secret::from),
             }),
-            dialect: if head.door == Door::A2aFirst {
+            dialect: if head.door == EntryProtocol::A2aFirst {
                 rialto_model::card::Dialect::V01
             } else {
                 visit.wire.dialect()
             },
             extra: config.extra,
             created_at: self.engine.now(),
-            standing: PushStanding { told: head.version, ..PushStanding::default() },
+            standing: PushDeliveryState { told: head.version, ..PushDeliveryState::default() },
         })
     }
 }
 
 /// Converts a config for its caller.
-fn told(head: &TaskHead, push: &Push) -> PushConfig {
+fn told(head: &TaskHead, push: &PushSubscription) -> PushConfig {
     PushConfig {
         tenant: None,
         task_id: Some(render::name(head)),

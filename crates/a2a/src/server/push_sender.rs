@@ -16,10 +16,10 @@ use rialto_model::{
     credential::Secret,
     event::Event,
     ids::fresh,
-    push::{Login, Push},
+    push::{PushLogin, PushSubscription},
     store::{Store, StoreError},
     task::Task,
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +116,7 @@ impl PushSender {
         }
         let now = self.clock.now();
         let until = now.checked_add(LEASE_DURATION).unwrap_or(now);
-        let lease = Lease { holder: self.holder.clone(), now, until };
+        let lease = DeliveryLease { holder: self.holder.clone(), now, until };
         let due = self.store.due_pushes(&lease, MAX_CONCURRENT_CONFIGS).await?;
         let served = due.len();
         stream::iter(due).for_each_concurrent(MAX_CONCURRENT_CONFIGS, |push| self.serve(push)).await;
@@ -136,7 +136,7 @@ impl PushSender {
     }
 
     /// True while a config's access token is valid. Nothing is delivered while that is unknown.
-    async fn is_authorized(&self, push: &Push, checked: &mut Option<TokenCheck>) -> bool {
+    async fn is_authorized(&self, push: &PushSubscription, checked: &mut Option<TokenCheck>) -> bool {
         let generation = self.service.engine.generation();
         if push.created_with.is_none() || checked.as_ref().is_some_and(|check| check.is_fresh(generation)) {
             return true;
@@ -147,11 +147,11 @@ impl PushSender {
     }
 
     /// Delivers the new events of one config, and stores its progress.
-    async fn serve(&self, mut push: Push) {
+    async fn serve(&self, mut push: PushSubscription) {
         if let Err(error) = self.bring_all(&mut push).await {
             tracing::error!(task.id = %push.task, "task {} could not be read for its push notification: {error}", push.task);
         }
-        match self.store.note_push(&push, &self.holder).await {
+        match self.store.record_push_delivery(&push, &self.holder).await {
             Ok(true) => {}
             Ok(false) => tracing::debug!(task.id = %push.task, "a push notification config is gone"),
             Err(error) => {
@@ -160,7 +160,7 @@ impl PushSender {
         }
     }
 
-    async fn bring_all(&self, push: &mut Push) -> Result<(), StoreError> {
+    async fn bring_all(&self, push: &mut PushSubscription) -> Result<(), StoreError> {
         let Some(head) = self.store.task(&push.scope, push.task.as_str()).await? else { return Ok(()) };
         let events = self.store.events(&push.task, 0).await?;
         let mut task = Task::new(head.as_opened());
@@ -192,7 +192,7 @@ impl PushSender {
         Ok(())
     }
 
-    fn failed(&self, push: &mut Push, why: String) {
+    fn failed(&self, push: &mut PushSubscription, why: String) {
         let standing = &mut push.standing;
         standing.failures += 1;
         standing.is_dead = standing.failures >= MAX_FAILURES;
@@ -211,7 +211,7 @@ impl PushSender {
         token.map(Some).map_err(|error| format!("it could not be signed: {error}"))
     }
 
-    async fn bring(&self, push: &Push, body: String) -> Result<(), String> {
+    async fn bring(&self, push: &PushSubscription, body: String) -> Result<(), String> {
         let uri: Uri = push.url.parse().map_err(|_| "its address is not valid".to_owned())?;
         let kind = if push.dialect == Dialect::V10 { "application/a2a+json" } else { "application/json" };
         let mut request = Request::new(Method::POST, uri)
@@ -273,7 +273,7 @@ fn body(dialect: Dialect, task: &Task, event: &StreamEvent) -> String {
 }
 
 /// `Authorization` header: the first supported scheme, or a bearer token.
-fn authorization(login: &Login) -> Option<String> {
+fn authorization(login: &PushLogin) -> Option<String> {
     let credentials = login.credentials.as_ref().map(Secret::expose)?;
     let scheme = login.schemes.first().map_or("Bearer", String::as_str);
     Some(format!("{scheme} {credentials}"))

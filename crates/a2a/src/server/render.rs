@@ -4,9 +4,9 @@ use rialto_a2a_wire::task::{
     A2aState, A2aStatus, A2aTask as Told, ArtifactUpdate, StatusUpdate, StreamEvent,
 };
 use rialto_model::{
-    call::Door,
+    call::EntryProtocol,
     clock::Timestamp,
-    event::{Aside, Event, Recorded},
+    event::{Event, EventAside, RecordedEvent},
     failure::Failure,
     json::Extra,
     message::{Message, Part, Role},
@@ -19,7 +19,7 @@ pub(crate) type HistoryLength = Option<u32>;
 /// Task id for a caller: a 0.1 client has chosen it itself.
 pub(crate) fn name(head: &TaskHead) -> String {
     match (&head.message, head.door) {
-        (Some(own), Door::A2aFirst) => own.to_string(),
+        (Some(own), EntryProtocol::A2aFirst) => own.to_string(),
         _ => head.id.as_str().to_owned(),
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn task(task: Task, history: HistoryLength) -> Told {
     let words = message.or_else(|| failure.as_ref().map(told));
     let status = status(&head, head.state, words, head.updated_at);
     // A 0.1 client without a length wants no history, also where it shares a method with 0.3.
-    let history = if head.door == Door::A2aFirst { history.or(Some(0)) } else { history };
+    let history = if head.door == EntryProtocol::A2aFirst { history.or(Some(0)) } else { history };
     let mut told = Told::new(name(&head), status);
     told.context_id = context(&head);
     told.artifacts = artifacts;
@@ -49,7 +49,8 @@ pub(crate) fn task(task: Task, history: HistoryLength) -> Told {
 
 /// Message of an agent that answered without a task. A 0.1 client knows only tasks.
 pub(crate) fn reply(task: &Task) -> Option<Message> {
-    let is_told = task.is_reply && !matches!(task.head.door, Door::A2aFirst | Door::A2aPlain);
+    let is_told =
+        task.is_reply && !matches!(task.head.door, EntryProtocol::A2aFirst | EntryProtocol::A2aPlain);
     let mut message = task.message.clone().filter(|_| is_told)?;
     message.task_id = None;
     message.context_id = context(&task.head);
@@ -57,22 +58,22 @@ pub(crate) fn reply(task: &Task) -> Option<Message> {
 }
 
 /// Converts an event, if it is visible to clients. `state` is the task's state after it.
-pub(crate) fn event(head: &TaskHead, recorded: &Recorded, state: TaskState) -> Option<StreamEvent> {
+pub(crate) fn event(head: &TaskHead, recorded: &RecordedEvent, state: TaskState) -> Option<StreamEvent> {
     let at = recorded.at;
-    let status = |message: Option<&Message>, aside: &Aside| {
+    let status = |message: Option<&Message>, aside: &EventAside| {
         Some(StreamEvent::Status(update(head, status(head, state, message.cloned(), at), aside)))
     };
     match &recorded.event {
         Event::Accepted { .. } => None,
         // The first message: the subscriber has sent it.
         Event::Answered { .. } if state == TaskState::Submitted => None,
-        Event::Answered { .. } => status(None, &Aside::default()),
+        Event::Answered { .. } => status(None, &EventAside::default()),
         Event::Progress { message, aside, .. }
         | Event::Asked { message, aside, .. }
         | Event::Finished { message, aside }
         | Event::Rejected { message, aside }
         | Event::Canceled { message, aside } => status(message.as_ref(), aside),
-        Event::Replied { message } => status(Some(message), &Aside::default()),
+        Event::Replied { message } => status(Some(message), &EventAside::default()),
         Event::Failed { failure, message, aside } => {
             let words = message.clone().unwrap_or_else(|| told(failure));
             status(Some(&words), aside)
@@ -115,7 +116,7 @@ fn status(head: &TaskHead, state: TaskState, message: Option<Message>, at: Times
     }
 }
 
-fn update(head: &TaskHead, status: A2aStatus, aside: &Aside) -> StatusUpdate {
+fn update(head: &TaskHead, status: A2aStatus, aside: &EventAside) -> StatusUpdate {
     StatusUpdate {
         task_id: name(head),
         context_id: context(head),

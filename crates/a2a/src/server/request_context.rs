@@ -11,7 +11,7 @@ use rialto_a2a_wire::{
 use rialto_edge::trace;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     json::Json,
     media::is_json,
     message::{Content, Message, Part, Role},
@@ -36,7 +36,7 @@ pub struct A2aRequestContext {
     /// Authenticated caller.
     pub caller: Caller,
     /// Binding of the request.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// Dialect of the request.
     pub wire: Wire,
     /// Trace context.

@@ -7,11 +7,11 @@ use rialto_a2a_wire::{error::ErrorCode, request::SendRequest};
 use rialto_engine::{DispatchRequest, hash_parts, message_hashes};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     failure::Failure,
     ids::TaskId,
     message::text_of,
-    routing::{LONGEST_DESCRIPTION, Work},
+    routing::{MAX_DESCRIPTION_BYTES, WorkDescription},
     task::Task,
 };
 use serde::Deserialize;
@@ -26,7 +26,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Resolved target: a new task of a skill, or a task to continue.
 pub(crate) struct ResolvedTarget {
-    pub(crate) target: Target,
+    pub(crate) target: CallTarget,
     pub(crate) task: Option<Box<Task>>,
     /// Reserved id for the new task, under which work was promised.
     pub(crate) id: Option<TaskId>,
@@ -90,7 +90,7 @@ impl Service {
 
     /// True when repeated messages are deduplicated.
     pub(crate) fn is_once(&self, visit: &A2aRequestContext) -> bool {
-        self.config.once_per_message || visit.door == Door::A2aFirst
+        self.config.once_per_message || visit.door == EntryProtocol::A2aFirst
     }
 
     fn routes(&self, caller: &Caller) -> bool {
@@ -107,9 +107,9 @@ impl Service {
         let beside = beside.into_iter().flatten().find_map(|metadata| metadata.read::<DispatchHints>().ok());
         let DispatchHints { work_type, required_skills, input_modes } = beside.unwrap_or_default();
         let mut description = text_of(&send.message.parts);
-        let end = description.char_indices().map(|(at, _)| at).find(|at| *at > LONGEST_DESCRIPTION - 4);
+        let end = description.char_indices().map(|(at, _)| at).find(|at| *at > MAX_DESCRIPTION_BYTES - 4);
         description.truncate(end.unwrap_or(description.len()));
-        let work = Work { work_type, description, required_skills, input_modes };
+        let work = WorkDescription { work_type, description, required_skills, input_modes };
         let parts = send.message.parts.clone();
         let wanted = DispatchRequest::new(visit.caller.clone(), visit.door, work, parts);
         let assigned = self.engine.assign(wanted).await?;
@@ -122,7 +122,7 @@ impl Service {
         visit: &A2aRequestContext,
         send: &SendRequest,
     ) -> Result<TaskMatch, ServiceError> {
-        if visit.door == Door::A2aFirst {
+        if visit.door == EntryProtocol::A2aFirst {
             return match &send.task_id {
                 Some(id) => self.goes_on_first(visit, send, id).boxed().await,
                 None => Ok(TaskMatch::Anew),
@@ -210,13 +210,13 @@ impl Service {
     }
 
     /// Target with a name: a skill, or else an agent without a skill.
-    fn named(&self, caller: &Caller, name: &str) -> Option<Target> {
+    fn named(&self, caller: &Caller, name: &str) -> Option<CallTarget> {
         let skill = self.engine.resolve(caller, name);
         skill.or_else(|| self.seen_agent(caller, name).map(whole))
     }
 
     /// Target of a message without a skill: the configured skill or agent, or the only skill.
-    fn without_skill(&self, caller: &Caller) -> Result<Target, ServiceError> {
+    fn without_skill(&self, caller: &Caller) -> Result<CallTarget, ServiceError> {
         let default = self.config.default_skill.as_ref();
         if let Some(target) = default.and_then(|name| self.named(caller, name)) {
             return Ok(target);
@@ -258,12 +258,12 @@ fn over(id: &str, task: &Task) -> ServiceError {
 }
 
 /// Agent without a skill.
-const fn whole(agent: Arc<Agent>) -> Target {
-    Target { agent, skill: None }
+const fn whole(agent: Arc<Agent>) -> CallTarget {
+    CallTarget { agent, skill: None }
 }
 
 /// Target at one agent: a skill by the agent's own id, or none.
-fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<Target, ServiceError> {
+fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<CallTarget, ServiceError> {
     let Some(id) = skill else { return Ok(whole(Arc::clone(agent))) };
     let own = id.strip_prefix(agent.slug.as_str()).and_then(|rest| rest.strip_prefix('.'));
     let known = agent.card.skill(id).or_else(|| agent.card.skill(own?));
@@ -273,5 +273,5 @@ fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<Target, ServiceEr
         let message = format!("agent {} has no skill \"{id}\"; it has {}", agent.slug, names.join(", "));
         ServiceError::new(ErrorCode::InvalidParams, message)
     })?;
-    Ok(Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) })
+    Ok(CallTarget { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) })
 }

@@ -17,7 +17,7 @@ use rialto_a2a_wire::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     json::{MAX_DEPTH, is_too_deep},
 };
 
@@ -80,7 +80,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         trace: rialto_edge::trace::of(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
-        door: Door::A2aRest,
+        door: EntryProtocol::A2aRest,
         wire,
         agent,
     };

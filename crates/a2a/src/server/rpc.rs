@@ -23,7 +23,7 @@ use rialto_a2a_wire::{
 use rialto_edge::event_stream;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door},
+    call::{Caller, EntryProtocol},
     json::{Json, MAX_DEPTH, is_too_deep},
 };
 use serde_json::value::RawValue;
@@ -102,7 +102,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         trace: rialto_edge::trace::of(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
-        door: Door::A2aJsonRpc,
+        door: EntryProtocol::A2aJsonRpc,
         wire: Wire::V10,
         agent,
     };
@@ -221,15 +221,15 @@ fn no_stream_in_batch() -> RpcError {
 }
 
 /// Binding of a request, as stored with its task.
-fn door_of(wire: Wire, request: &Asked) -> Door {
+fn door_of(wire: Wire, request: &Asked) -> EntryProtocol {
     match (wire, request) {
         (Wire::V01, Asked::Send(send) | Asked::Stream(send))
             if send.skill.is_some() && send.task_id.is_none() =>
         {
-            Door::A2aPlain
+            EntryProtocol::A2aPlain
         }
-        (Wire::V01, _) => Door::A2aFirst,
-        _ => Door::A2aJsonRpc,
+        (Wire::V01, _) => EntryProtocol::A2aFirst,
+        _ => EntryProtocol::A2aJsonRpc,
     }
 }
 
@@ -259,7 +259,11 @@ fn written(id: &Id, wire: Wire, reply: &ServiceReply) -> String {
 }
 
 /// Encodes an event of a stream as JSON-RPC.
-fn frame(id: &Id, wire: Wire, event: Result<(StreamEvent, Door), super::error::ServiceError>) -> Event {
+fn frame(
+    id: &Id,
+    wire: Wire,
+    event: Result<(StreamEvent, EntryProtocol), super::error::ServiceError>,
+) -> Event {
     let (event, door) = match event {
         Ok(event) => event,
         Err(trouble) => {
@@ -288,7 +292,7 @@ fn without_task(event: StreamEvent) -> StreamEvent {
 /// Response with server-sent events, with heartbeats while nothing happens.
 pub(crate) fn told(
     wire: Wire,
-    frame: impl Fn(Result<(StreamEvent, Door), super::error::ServiceError>) -> Event + Send + 'static,
+    frame: impl Fn(Result<(StreamEvent, EntryProtocol), super::error::ServiceError>) -> Event + Send + 'static,
     mut events: TaskStream,
 ) -> Response {
     let (door, activated) = (events.door, mem::take(&mut events.activated));
@@ -312,10 +316,10 @@ fn json(text: String) -> Response {
 
 impl RpcStyle {
     /// A task of a 0.1 client is encoded in 0.1, also for methods that 0.3 shares with it.
-    const fn of(wire: Wire, door: Door) -> Self {
+    const fn of(wire: Wire, door: EntryProtocol) -> Self {
         match (wire, door) {
-            (Wire::V03 | Wire::V01, Door::A2aPlain) => Self { wire: Wire::V01, is_plain: true },
-            (Wire::V03, Door::A2aFirst) => Self { wire: Wire::V01, is_plain: false },
+            (Wire::V03 | Wire::V01, EntryProtocol::A2aPlain) => Self { wire: Wire::V01, is_plain: true },
+            (Wire::V03, EntryProtocol::A2aFirst) => Self { wire: Wire::V01, is_plain: false },
             _ => Self { wire, is_plain: false },
         }
     }

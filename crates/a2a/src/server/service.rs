@@ -14,14 +14,14 @@ use rialto_edge::site::Site;
 use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, Spoken, Target},
+    call::{CallTarget, Caller, EntryProtocol, OriginalMessage},
     card::Skill,
-    failure::{Failure, Kind},
-    guardrail::Notice,
+    failure::{Failure, FailureKind},
+    guardrail::GuardrailNotice,
     ids::ContextId,
     message::Message,
-    rights::Right,
     task::Task,
+    token_scopes::TokenScope,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ pub enum ServiceReply {
         /// Response.
         answer: SendAnswer,
         /// Binding of its task, which may be older than this request.
-        door: Door,
+        door: EntryProtocol,
         /// Requested extensions that are active.
         activated: Vec<String>,
     },
@@ -65,7 +65,7 @@ pub enum ServiceReply {
         /// Task.
         task: Told,
         /// Binding of the task.
-        door: Door,
+        door: EntryProtocol,
     },
     /// Page of tasks.
     Tasks(TaskList),
@@ -93,7 +93,7 @@ impl ServiceReply {
     }
 
     /// Guardrail warnings, if any.
-    fn notice(&self) -> Option<Notice> {
+    fn notice(&self) -> Option<GuardrailNotice> {
         let metadata = match self {
             Self::Sent { answer: SendAnswer::Task(task), .. } | Self::Task { task, .. } => &task.metadata,
             Self::Sent { answer: SendAnswer::Message(message), .. } => &message.metadata,
@@ -104,7 +104,7 @@ impl ServiceReply {
             | Self::Nothing
             | Self::Card(_) => return None,
         };
-        Notice::read(metadata.as_ref())
+        GuardrailNotice::read(metadata.as_ref())
     }
 }
 
@@ -133,7 +133,8 @@ impl Service {
         visit: &A2aRequestContext,
         asked: Asked,
     ) -> Result<ServiceReply, ServiceError> {
-        let needed = if matches!(asked, Asked::ExtendedCard(_)) { Right::Discover } else { Right::Call };
+        let needed =
+            if matches!(asked, Asked::ExtendedCard(_)) { TokenScope::Discover } else { TokenScope::Call };
         if !visit.caller.rights.have(needed) {
             return Err(needed.lacking().into());
         }
@@ -247,7 +248,7 @@ impl Service {
         let canceled = self.engine.cancel(&visit.caller, task.head.id.as_str()).await;
         let task = canceled.map_err(|failure| match failure.kind {
             // It ended in the meantime.
-            Kind::Conflict => ServiceError::new(ErrorCode::TaskNotCancelable, failure.message),
+            FailureKind::Conflict => ServiceError::new(ErrorCode::TaskNotCancelable, failure.message),
             _ => failure.into(),
         })?;
         if task.head.state.is_terminal() && task.head.state != rialto_model::task::TaskState::Canceled {
@@ -305,7 +306,7 @@ impl Service {
         }
         let mut message = send.message;
         // A message that begins a 0.1 task is identified by the task's id; one that continues it has no id, and is sent only once.
-        if visit.door == Door::A2aFirst
+        if visit.door == EntryProtocol::A2aFirst
             && aim.task.is_none()
             && let Some(id) = send.task_id.filter(|_| message.id.is_empty())
         {
@@ -325,7 +326,7 @@ impl Service {
         let is_once = self.is_once(visit);
         let references = self.references(visit, &request.target.agent, &message).await?;
         let (metadata, accepts) = (send.metadata, send.configuration.accepted_output_modes);
-        let spoken = Arc::new(Spoken { message, metadata, extensions, accepts, references });
+        let spoken = Arc::new(OriginalMessage { message, metadata, extensions, accepts, references });
         let wants_begun = wants_begun || push.is_some();
         request.talk =
             Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
@@ -372,7 +373,7 @@ impl Service {
         let agent = self.engine.registry().by_slug(&caller.scope, slug);
         let agent = agent.filter(|agent| agent.backing.is_agent())?;
         let target =
-            |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
+            |skill: &Arc<Skill>| CallTarget { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));
         is_seen.then_some(agent)
     }
@@ -436,7 +437,7 @@ impl Service {
 }
 
 fn no_agent(slug: &str) -> ServiceError {
-    Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")).into()
+    Failure::new(FailureKind::NotFound, format!("there is no agent \"{slug}\"")).into()
 }
 
 fn sent(mut task: Task, history: HistoryLength, wanted: &[String]) -> ServiceReply {

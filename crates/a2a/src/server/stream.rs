@@ -7,7 +7,7 @@ use rialto_a2a_wire::task::StreamEvent;
 use rialto_edge::streams::StreamSlot;
 use rialto_engine::Following;
 use rialto_model::{
-    event::Recorded,
+    event::RecordedEvent,
     task::{Task, TaskState},
 };
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ const FIRST_EVENT_DELAY: Duration = Duration::from_millis(250);
 /// Event stream of one task. It ends with the task, or when the task waits for its caller.
 pub struct TaskStream {
     /// Binding of the task's caller: some dialects have only status updates.
-    pub door: rialto_model::call::Door,
+    pub door: rialto_model::call::EntryProtocol,
     /// Active extensions, as far as they are known before the first event.
     pub activated: Vec<String>,
     events: Pin<Box<dyn Stream<Item = TaskStreamItem> + Send>>,
@@ -139,7 +139,7 @@ impl TaskEventFeed {
         }
     }
 
-    fn hear(&mut self, recorded: &Recorded) {
+    fn hear(&mut self, recorded: &RecordedEvent) {
         self.task.apply(&recorded.event, recorded.at);
         let state = self.task.head.state;
         // Later events belong to the next stream, which starts with the caller's answer.

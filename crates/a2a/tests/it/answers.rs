@@ -3,7 +3,7 @@
 use rialto_model::{
     card::{Binding, Dialect},
     event::Event,
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -141,7 +141,7 @@ async fn a_payload_spread_over_lines_comes_out_on_one() {
 async fn an_error_of_the_agent_carries_its_code_and_words() {
     let script = Script::start([error(-32000, "out of cheese")]).await;
     let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(failure.message, "the agent answered with error -32000: out of cheese");
     insta::assert_snapshot!(failure.data.unwrap(), @r#"{"remoteCode":-32000,"remoteMessage":"out of cheese"}"#);
 }
@@ -155,6 +155,6 @@ async fn an_error_over_rest_carries_its_code_and_words() {
     )])
     .await;
     let failure = failure(&send(&agent(&script, Dialect::V10, Binding::HttpJson)).await);
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(failure.message, "the agent answered with error -32005: no such type");
 }

@@ -2,7 +2,7 @@
 
 use rialto_model::{
     card::{Binding, Dialect},
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -71,5 +71,5 @@ async fn a_task_is_canceled_over_rest() {
 async fn a_task_that_is_not_there_cannot_be_canceled() {
     let script = Script::start([error(-32001, "no such task")]).await;
     let failure = Desk::new().cancel(&agent(&script, Dialect::V10, Binding::JsonRpc)).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
 }

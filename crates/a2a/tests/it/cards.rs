@@ -10,9 +10,9 @@ use rialto_edge::{
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{
-    agent::Signature,
-    credential::{Credential, Source},
-    deployed::Backing,
+    agent::SignatureStatus,
+    backing::Backing,
+    credential::{Credential, SecretSource},
     ids::Scope,
 };
 
@@ -66,7 +66,10 @@ async fn a_card_is_found_at_the_well_known_place() {
     let found = look_for(place(&script)).await.unwrap();
     let Fetched::Card { card, path, etag, signature } = found else { panic!("{found:?}") };
     assert_eq!((card.name.as_str(), card.skills.len()), ("Weather", 1));
-    assert_eq!((path.as_str(), etag, signature), ("/.well-known/agent-card.json", None, Signature::None));
+    assert_eq!(
+        (path.as_str(), etag, signature),
+        ("/.well-known/agent-card.json", None, SignatureStatus::None)
+    );
     assert_eq!(script.asked(), ["GET /.well-known/agent-card.json"]);
     assert_eq!(script.heard()[0].header("authorization"), "");
 }
@@ -116,7 +119,7 @@ async fn other_errors_do_not_lead_to_the_older_place() {
 #[tokio::test]
 async fn a_token_is_shown_only_when_it_is_asked_for() {
     let script = Script::start([http(401, ""), json(CARD)]).await;
-    let credential = Some(Credential::new(Source::Env("TOKEN".into())));
+    let credential = Some(Credential::new(SecretSource::Env("TOKEN".into())));
     look_for(Place { credential, ..place(&script) }).await.unwrap();
     let shown: Vec<_> = script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
     assert_eq!(shown, ["", "Bearer hunter2"]);
@@ -159,7 +162,7 @@ async fn an_extended_card_is_fetched_with_the_credential_and_its_skills_are_take
         let script = Script::start([]).await;
         let at = interface(&script.url(), binding, version);
         script.answer_next([json(&public(&at)), answered(binding, &extended(&at))]);
-        let credential = Some(Credential::new(Source::Env("TOKEN".into())));
+        let credential = Some(Credential::new(SecretSource::Env("TOKEN".into())));
         let place = Place { credential, ..place(&script) };
         let found = look_for(place.clone()).await.unwrap();
         let Fetched::Card { card, etag, .. } = found else { panic!("{found:?}") };
@@ -184,7 +187,7 @@ async fn an_extended_card_of_0_2_is_found_below_the_base_url() {
     let at = format!(r#""url":"{}","supportsAuthenticatedExtendedCard":true"#, script.url());
     let no = crate::script::error(-32601, "no");
     script.answer_next([json(&public(&at)), no, json(&extended(&at))]);
-    let credential = Some(Credential::new(Source::Env("TOKEN".into())));
+    let credential = Some(Credential::new(SecretSource::Env("TOKEN".into())));
     let found = look_for(Place { credential, ..place(&script) }).await.unwrap();
     assert!(matches!(&found, Fetched::Card { card, .. } if card.skills.len() == 2), "{found:?}");
     assert_eq!(script.asked()[2], "GET /agent/authenticatedExtendedCard");
@@ -194,7 +197,7 @@ async fn an_extended_card_of_0_2_is_found_below_the_base_url() {
 async fn the_public_card_does_where_there_is_no_credential_for_all_or_the_agent_refuses() {
     let script = Script::start([]).await;
     let at = interface(&script.url(), "HTTP+JSON", "1.0");
-    let credential = Credential::new(Source::Env("TOKEN".into()));
+    let credential = Credential::new(SecretSource::Env("TOKEN".into()));
     let personal = Credential { named_callers_only: true, ..credential.clone() };
     for (credential, asked) in [(None, 1), (Some(personal), 1), (Some(credential), 3)] {
         let before = script.asked().len();
@@ -210,7 +213,7 @@ async fn the_public_card_does_where_there_is_no_credential_for_all_or_the_agent_
 #[tokio::test]
 async fn a_token_that_is_missing_when_it_is_asked_for_is_named() {
     let script = Script::start([http(401, "")]).await;
-    let credential = Some(Credential::new(Source::Env("WEATHER_TOKEN".into())));
+    let credential = Some(Credential::new(SecretSource::Env("WEATHER_TOKEN".into())));
     let error = look_for(Place { credential, ..place(&script) }).await.unwrap_err();
     assert!(error.to_string().contains("WEATHER_TOKEN"), "{error}");
 }
@@ -284,9 +287,10 @@ async fn a_private_address_is_refused_without_leave() {
 #[tokio::test]
 async fn a_signature_is_noted_without_keys_and_checked_with_them() {
     let script = Script::start((0..3).map(|_| json(&signed()))).await;
-    for (keys, wanted) in
-        [(VerificationKeys::new(), Signature::Unchecked), (keys(OUR_PUBLIC_KEY), Signature::Valid)]
-    {
+    for (keys, wanted) in [
+        (VerificationKeys::new(), SignatureStatus::Unchecked),
+        (keys(OUR_PUBLIC_KEY), SignatureStatus::Valid),
+    ] {
         let found = discoverer(keys).fetch(&place(&script)).await.unwrap();
         let Fetched::Card { card, signature, .. } = found else { panic!("{found:?}") };
         assert_eq!(signature, wanted);

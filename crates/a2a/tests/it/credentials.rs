@@ -6,9 +6,11 @@ use rialto_model::{
     agent::Agent,
     call::{Call, Caller},
     card::{Binding, Card, Dialect, Interface},
-    credential::{ClientAuth, Credential, KeyPlace, OAuth, Proof, Scheme, Source},
+    credential::{
+        ApiKeyLocation, CallerProof, Credential, CredentialScheme, OAuth, OAuthClientAuth, SecretSource,
+    },
     event::Event,
-    failure::Kind,
+    failure::FailureKind,
     json::Json,
 };
 
@@ -24,7 +26,7 @@ fn done() -> Answer {
 }
 
 fn held(secret: &str) -> Credential {
-    Credential::new(Source::Held(secret.into()))
+    Credential::new(SecretSource::Held(secret.into()))
 }
 
 fn with(agent: &Agent, credential: Credential) -> Arc<Agent> {
@@ -44,7 +46,7 @@ fn saying(agent: &Agent, security: &str) -> Arc<Agent> {
 fn by_client(url: &str) -> Credential {
     let oauth =
         OAuth { client_id: "rialto".into(), token_url: Some(format!("{url}/token")), ..OAuth::default() };
-    Credential { scheme: Some(Scheme::OAuth2(oauth)), ..held("hunter2") }
+    Credential { scheme: Some(CredentialScheme::OAuth2(oauth)), ..held("hunter2") }
 }
 
 fn granted(token: &str) -> Answer {
@@ -96,7 +98,7 @@ async fn a_secret_is_shown_as_the_agents_card_says() {
 #[tokio::test]
 async fn a_person_knows_better_than_the_card() {
     let script = Script::start([done()]).await;
-    let scheme = Some(Scheme::ApiKey { place: KeyPlace::Header, name: "X-API-Key".into() });
+    let scheme = Some(CredentialScheme::ApiKey { place: ApiKeyLocation::Header, name: "X-API-Key".into() });
     let said = saying(&plain(&script), r#""securitySchemes":{"a":{"type":"http","scheme":"bearer"}}"#);
     is_done(&Desk::new().send(call(&with(&said, Credential { scheme, ..held("hunter2") }))).await);
     assert_eq!(shown(&script.heard()[0]), ["hunter2"]);
@@ -105,9 +107,15 @@ async fn a_person_knows_better_than_the_card() {
 #[tokio::test]
 async fn a_refusal_never_repeats_what_was_shown_in_any_shape() {
     for (scheme, echo) in [
-        (Scheme::Basic { user: Some("ann".into()) }, "Basic YW5uOmh1bnRlcjI= is wrong"),
-        (Scheme::ApiKey { place: KeyPlace::Query, name: "key".into() }, "/?key=hunter2 is wrong"),
-        (Scheme::ApiKey { place: KeyPlace::Cookie, name: "sid".into() }, "sid=hunter2 is wrong"),
+        (CredentialScheme::Basic { user: Some("ann".into()) }, "Basic YW5uOmh1bnRlcjI= is wrong"),
+        (
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Query, name: "key".into() },
+            "/?key=hunter2 is wrong",
+        ),
+        (
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Cookie, name: "sid".into() },
+            "sid=hunter2 is wrong",
+        ),
     ] {
         let script = Script::start([http(403, echo)]).await;
         let agent = with(&plain(&script), Credential { scheme: Some(scheme), ..held("hunter2") });
@@ -137,8 +145,8 @@ async fn the_client_can_name_itself_among_the_fields() {
     let issuer = Script::start([granted("first")]).await;
     let script = Script::start([done()]).await;
     let mut credential = by_client(&issuer.url());
-    if let Some(Scheme::OAuth2(oauth)) = &mut credential.scheme {
-        oauth.client_auth = ClientAuth::Post;
+    if let Some(CredentialScheme::OAuth2(oauth)) = &mut credential.scheme {
+        oauth.client_auth = OAuthClientAuth::Post;
         oauth.scopes = vec!["agents".into()];
         oauth.audience = Some("weather".into());
     }
@@ -187,9 +195,9 @@ async fn a_token_that_cannot_be_had_says_what_to_mend() {
     let issuer = Script::start([http(401, refusal)]).await;
     let script = Script::start([]).await;
     let mut credential = by_client(&issuer.url());
-    credential.source = Source::Env("TOKEN".into());
+    credential.source = SecretSource::Env("TOKEN".into());
     let failure = failure(&Desk::new().send(call(&with(&plain(&script), credential))).await);
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert_eq!(
         failure.message,
         format!(
@@ -209,7 +217,7 @@ async fn a_card_that_sends_the_clients_secret_elsewhere_is_not_obeyed() {
         issuer.url()
     );
     let oauth = OAuth { client_id: "rialto".into(), ..OAuth::default() };
-    let mut credential = Credential { scheme: Some(Scheme::OAuth2(oauth)), ..held("hunter2") };
+    let mut credential = Credential { scheme: Some(CredentialScheme::OAuth2(oauth)), ..held("hunter2") };
     let said = saying(&plain(&script), &security);
     let failure = failure(&Desk::new().send(call(&with(&said, credential.clone()))).await);
     assert!(failure.message.contains("--token-url"), "{failure}");
@@ -224,7 +232,7 @@ async fn a_rotated_file_counts_at_the_very_next_call() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "old\n").unwrap();
     let script = Script::start([done(), done()]).await;
-    let source = Source::File(file.path().to_str().unwrap().to_owned());
+    let source = SecretSource::File(file.path().to_str().unwrap().to_owned());
     let agent = with(&plain(&script), Credential::new(source));
     let desk = Desk::new();
     is_done(&desk.send(call(&agent)).await);
@@ -238,7 +246,7 @@ async fn a_rotated_file_counts_at_the_very_next_call() {
 #[tokio::test]
 async fn a_secret_that_is_refused_is_read_again_once() {
     let script = Script::start([http(401, ""), done(), http(401, ""), http(401, "")]).await;
-    let agent = with(&plain(&script), Credential::new(Source::Env("ROTATING".into())));
+    let agent = with(&plain(&script), Credential::new(SecretSource::Env("ROTATING".into())));
     let desk = Desk::new();
     is_done(&desk.send(call(&agent)).await);
     let failure = failure(&desk.send(call(&agent)).await);
@@ -255,7 +263,10 @@ async fn another_port_sees_nothing_unless_a_person_said_so() {
         let interface =
             Interface { url: other.url(), binding: Binding::JsonRpc, dialect: Dialect::V03, tenant: None };
         let agent = row(&home.url(), vec![interface], false);
-        for scheme in [Scheme::Bearer, Scheme::ApiKey { place: KeyPlace::Query, name: "key".into() }] {
+        for scheme in [
+            CredentialScheme::Bearer,
+            CredentialScheme::ApiKey { place: ApiKeyLocation::Query, name: "key".into() },
+        ] {
             let mut credential = Credential { scheme: Some(scheme), ..held("hunter2") };
             if is_meant {
                 credential.hosts.push(other.address.to_string());
@@ -273,7 +284,7 @@ async fn another_port_sees_nothing_unless_a_person_said_so() {
 async fn a_key_in_a_header_does_not_follow_a_redirect_to_another_place() {
     let other = Script::start([http(200, "{}")]).await;
     let home = Script::start([Answer::Elsewhere(format!("{}/stolen", other.url()))]).await;
-    let scheme = Some(Scheme::ApiKey { place: KeyPlace::Header, name: "X-API-Key".into() });
+    let scheme = Some(CredentialScheme::ApiKey { place: ApiKeyLocation::Header, name: "X-API-Key".into() });
     let agent = agent(&home, Dialect::V10, Binding::HttpJson);
     Desk::new().follow(&with(&agent, Credential { scheme, ..held("hunter2") }), false).await;
     assert_eq!(home.heard()[0].header("x-api-key"), "hunter2");
@@ -284,7 +295,7 @@ async fn a_key_in_a_header_does_not_follow_a_redirect_to_another_place() {
 async fn a_caller_with_a_secret_of_its_own_is_the_only_one_to_use_it() {
     let script = Script::start((0..4).map(|_| done())).await;
     let mut credential = held("everybodys");
-    credential.callers.insert("ann".into(), Source::Env("TOKEN".into()));
+    credential.callers.insert("ann".into(), SecretSource::Env("TOKEN".into()));
     let agent = with(&plain(&script), credential.clone());
     let desk = Desk::new();
     for who in ["ann", "bob", "ann"] {
@@ -304,7 +315,7 @@ async fn a_caller_with_a_secret_of_its_own_is_the_only_one_to_use_it() {
 
 /// A call by somebody who came with this token.
 fn call_with(agent: &Arc<Agent>, who: &str, token: Option<&str>) -> Call {
-    let caller = Caller { proof: token.map(Proof::from), ..Caller::user(who) };
+    let caller = Caller { proof: token.map(CallerProof::from), ..Caller::user(who) };
     Call { caller, ..call(agent) }
 }
 
@@ -312,9 +323,9 @@ fn call_with(agent: &Arc<Agent>, who: &str, token: Option<&str>) -> Call {
 async fn a_callers_token_is_exchanged_and_never_forwarded() {
     let issuer = Script::start([granted("for-ann"), granted("for-bob")]).await;
     let script = Script::start((0..3).map(|_| done())).await;
-    let Some(Scheme::OAuth2(oauth)) = by_client(&issuer.url()).scheme else { panic!() };
+    let Some(CredentialScheme::OAuth2(oauth)) = by_client(&issuer.url()).scheme else { panic!() };
     let oauth = OAuth { audience: Some("weather".into()), ..oauth };
-    let credential = Credential { scheme: Some(Scheme::Exchange(oauth)), ..held("hunter2") };
+    let credential = Credential { scheme: Some(CredentialScheme::Exchange(oauth)), ..held("hunter2") };
     let agent = with(&plain(&script), credential);
     let desk = Desk::new();
     for (who, token) in [("ann", "jwt-of-ann"), ("ann", "jwt-of-ann"), ("bob", "jwt-of-bob")] {

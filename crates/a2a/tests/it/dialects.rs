@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -120,7 +120,7 @@ async fn an_unknown_task_over_rest_is_not_taken_for_an_unknown_path() {
         "type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org"}]}}"#;
     let script = Script::start([http(404, body)]).await;
     let failure = failure(&Desk::new().send(call(&agent(&script, Dialect::V10, Binding::HttpJson))).await);
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(script.asked(), ["POST /message:send"]);
 }
 

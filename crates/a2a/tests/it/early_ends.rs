@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rialto_model::{
     card::{Binding, Dialect},
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -38,7 +38,7 @@ async fn a_task_that_never_changes_after_its_stream_ended_fails() {
         let agent = streaming(&script, Dialect::V10, Binding::JsonRpc);
         let events = tokio::time::timeout(Duration::from_secs(5), send(&agent)).await.unwrap();
         let failure = failure(&events);
-        assert_eq!(failure.kind, Kind::PeerGarbled);
+        assert_eq!(failure.kind, FailureKind::PeerGarbled);
         assert!(failure.message.starts_with(WITHOUT_RESULT), "{}", failure.message);
         assert!(failure.message.contains("task-1 has been working"), "{}", failure.message);
         let polls = script.asked().iter().filter(|method| *method == "GetTask").count();
@@ -65,7 +65,7 @@ async fn a_task_that_the_agent_does_not_know_any_more_fails_at_once() {
     let unknown = || error(-32001, "Task not found");
     let script = Script::start([broken(&[TASK, STEP]), unknown(), unknown()]).await;
     let failure = failure(&send(&streaming(&script, Dialect::V10, Binding::JsonRpc)).await);
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     assert!(failure.message.starts_with(WITHOUT_RESULT), "{}", failure.message);
     assert!(failure.message.ends_with("Task not found"), "{}", failure.message);
 }
@@ -74,7 +74,7 @@ async fn a_task_that_the_agent_does_not_know_any_more_fails_at_once() {
 async fn a_stream_that_breaks_before_it_names_a_task_fails_at_once_with_the_reason() {
     let script = Script::start([Answer::Broken(vec![": ping\r\n\r\n".into()])]).await;
     let failure = failure(&send(&streaming(&script, Dialect::V10, Binding::JsonRpc)).await);
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert!(failure.message.starts_with(WITHOUT_RESULT), "{}", failure.message);
     assert_eq!(script.asked(), ["SendStreamingMessage"], "a message is not sent twice");
 }

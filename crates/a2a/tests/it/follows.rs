@@ -2,7 +2,7 @@
 
 use rialto_model::{
     card::{Binding, Dialect},
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -114,7 +114,7 @@ async fn trouble_in_asking_says_nothing_about_the_task() {
     let script = Script::start([error(-32001, "no such task")]).await;
     let followed = Desk::new().follow(&agent(&script, Dialect::V10, Binding::JsonRpc), true).await;
     let [Err(failure)] = followed.as_slice() else { panic!("{followed:?}") };
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
 }
 
 #[tokio::test]
@@ -123,14 +123,14 @@ async fn a_task_without_a_name_cannot_be_asked_for() {
     use rialto_engine::peer::Peer;
     let script = Script::start([]).await;
     let agent = agent(&script, Dialect::V10, Binding::JsonRpc);
-    let follow = rialto_model::call::Follow {
+    let follow = rialto_model::call::FollowRequest {
         caller: crate::rows::caller(),
         target: target(&agent),
-        remote: rialto_model::event::Remote { task_id: None, ..remote("") },
+        remote: rialto_model::event::RemoteIds { task_id: None, ..remote("") },
         to_the_end: true,
     };
     let followed: Vec<_> = Desk::new().peer.follow(crate::rows::permit(follow)).collect().await;
-    assert!(matches!(&followed[..], [Err(failure)] if failure.kind == Kind::Conflict));
+    assert!(matches!(&followed[..], [Err(failure)] if failure.kind == FailureKind::Conflict));
     assert!(script.heard().is_empty());
 }
 

@@ -14,7 +14,7 @@ use rialto_edge::client;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
-    failure::Kind,
+    failure::FailureKind,
     trace::Trace,
 };
 
@@ -203,7 +203,7 @@ async fn an_agent_of_the_other_package_is_found_out_and_remembered() {
 #[tokio::test]
 async fn what_the_agent_refuses_is_its_failure() {
     let failure = failing(error(Wire::V10, ErrorCode::ContentTypeNotSupported, "no data here")).await;
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(failure.message, "the agent answered with error -32005: no data here");
     let data = failure.data.unwrap().value();
     assert_eq!(data["remoteData"][0]["reason"], "CONTENT_TYPE_NOT_SUPPORTED");
@@ -212,12 +212,12 @@ async fn what_the_agent_refuses_is_its_failure() {
 #[tokio::test]
 async fn what_is_no_error_of_the_protocol_is_told_by_whose_fault_it_is() {
     for (number, kind, words) in [
-        (GrpcStatus::UNAVAILABLE, Kind::PeerUnreachable, "gRPC status 14: too busy"),
-        (GrpcStatus::RESOURCE_EXHAUSTED, Kind::PeerUnreachable, "gRPC status 8: too busy"),
-        (GrpcStatus::DEADLINE_EXCEEDED, Kind::PeerTimeout, "gRPC status 4: too busy"),
-        (GrpcStatus::UNAUTHENTICATED, Kind::PeerUnreachable, "--secret env:NAME"),
-        (GrpcStatus::PERMISSION_DENIED, Kind::PeerUnreachable, "--secret env:NAME"),
-        (2, Kind::PeerFailed, "error -32603: too busy"),
+        (GrpcStatus::UNAVAILABLE, FailureKind::PeerUnreachable, "gRPC status 14: too busy"),
+        (GrpcStatus::RESOURCE_EXHAUSTED, FailureKind::PeerUnreachable, "gRPC status 8: too busy"),
+        (GrpcStatus::DEADLINE_EXCEEDED, FailureKind::PeerTimeout, "gRPC status 4: too busy"),
+        (GrpcStatus::UNAUTHENTICATED, FailureKind::PeerUnreachable, "--secret env:NAME"),
+        (GrpcStatus::PERMISSION_DENIED, FailureKind::PeerUnreachable, "--secret env:NAME"),
+        (2, FailureKind::PeerFailed, "error -32603: too busy"),
     ] {
         let failure = failing(refused(GrpcStatus::new(number, "too busy"))).await;
         assert_eq!(failure.kind, kind, "{failure}");
@@ -238,20 +238,24 @@ async fn an_answer_that_is_not_grpc_is_said_to_be_none() {
     two.extend(two.clone());
     let compressed = vec![1, 0, 0, 0, 1, 0];
     for (answer, kind, words) in [
-        (http(200, "{}"), Kind::PeerGarbled, "application/json"),
-        (http(503, "<h1>down</h1>"), Kind::PeerUnreachable, "HTTP status 503"),
-        (Answer::Grpc(vec![vec![0, 0, 0, 0, 1, 0xff]], Some(GrpcStatus::OK)), Kind::PeerGarbled, "protobuf"),
-        (Answer::Grpc(vec![compressed], Some(GrpcStatus::OK)), Kind::PeerGarbled, "compressed"),
-        (Answer::Grpc(two, Some(GrpcStatus::OK)), Kind::PeerGarbled, "one message, found more"),
-        (refused(GrpcStatus::OK), Kind::PeerGarbled, "found nothing"),
+        (http(200, "{}"), FailureKind::PeerGarbled, "application/json"),
+        (http(503, "<h1>down</h1>"), FailureKind::PeerUnreachable, "HTTP status 503"),
+        (
+            Answer::Grpc(vec![vec![0, 0, 0, 0, 1, 0xff]], Some(GrpcStatus::OK)),
+            FailureKind::PeerGarbled,
+            "protobuf",
+        ),
+        (Answer::Grpc(vec![compressed], Some(GrpcStatus::OK)), FailureKind::PeerGarbled, "compressed"),
+        (Answer::Grpc(two, Some(GrpcStatus::OK)), FailureKind::PeerGarbled, "one message, found more"),
+        (refused(GrpcStatus::OK), FailureKind::PeerGarbled, "found nothing"),
         (
             Answer::Grpc(vec![vec![0, 0, 0]], Some(GrpcStatus::OK)),
-            Kind::PeerUnreachable,
+            FailureKind::PeerUnreachable,
             "before it was complete",
         ),
         (
             Answer::Grpc(messages(Wire::V10, A2aOperation::Send, &[DONE]), None),
-            Kind::PeerUnreachable,
+            FailureKind::PeerUnreachable,
             "complete",
         ),
     ] {
@@ -266,7 +270,7 @@ async fn an_answer_that_is_too_large_is_refused_by_what_it_announces() {
     let (_script, agent) = v10([Answer::Grpc(vec![vec![0, 0, 0, 4, 1, 0]], Some(GrpcStatus::OK))]).await;
     let outbound = client::Config { max_response_bytes: 1024, ..client::Config::default() };
     let failure = failure(&Desk::on(quick(), &outbound).send(call(&agent)).await);
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     assert!(failure.message.contains("limit of 1024 bytes"), "{failure}");
 }
 
@@ -274,7 +278,7 @@ async fn an_answer_that_is_too_large_is_refused_by_what_it_announces() {
 async fn an_agent_that_says_nothing_is_not_waited_for_forever() {
     let (_script, agent) = v10([Answer::Silence]).await;
     let failure = failure(&Desk::with(Config { patience_ms: 50, ..quick() }).send(call(&agent)).await);
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
 }
 
 #[tokio::test]
@@ -324,7 +328,7 @@ async fn a_target_without_a_scheme_is_called_and_a_private_one_only_with_leave()
     assert_eq!(asked(&script.heard()[0]).tenant(), Some("acme"));
     agent.allow_private = false;
     let failure = failure(&send(&Arc::new(agent)).await);
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert!(failure.message.contains("127.0.0.1 is a loopback address"), "{failure}");
     assert_eq!(script.heard().len(), 1);
 }
@@ -335,7 +339,7 @@ async fn what_protobuf_cannot_hold_is_not_sent() {
     let mut call = call(&agent);
     call.parts = vec![rialto_model::message::Part::data(rialto_model::json::Json::parse("1e400").unwrap())];
     let failure = failure(&Desk::new().send(call).await);
-    assert_eq!(failure.kind, Kind::Unsupported);
+    assert_eq!(failure.kind, FailureKind::Unsupported);
     assert!(failure.message.contains("message.parts[0].data"), "{failure}");
     assert!(script.heard().is_empty());
 }

@@ -7,7 +7,7 @@ use rialto_a2a::backend::Config;
 use rialto_engine::peer::Peer;
 use rialto_model::{
     card::{Binding, Dialect},
-    failure::Kind,
+    failure::FailureKind,
 };
 
 use crate::{
@@ -41,7 +41,7 @@ async fn a_call_that_would_wait_too_long_is_turned_away() {
         failure = busy => failure,
         event = first.next() => panic!("{event:?}"),
     };
-    assert_eq!(failure.kind, Kind::Busy);
+    assert_eq!(failure.kind, FailureKind::Busy);
     assert!(failure.message.contains("max_in_flight"), "{}", failure.message);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
-    event::Remote,
+    event::RemoteIds,
     message::Part,
 };
 
@@ -171,7 +171,7 @@ async fn a_call_that_goes_on_names_the_agents_task_and_conversation() {
     ] {
         let script = Script::start([]).await;
         let mut call = call(&agent(&script, dialect, Binding::JsonRpc));
-        call.continues = Remote { task_id: Some("task-1".into()), context_id: Some("ctx-1".into()) };
+        call.continues = RemoteIds { task_id: Some("task-1".into()), context_id: Some("ctx-1".into()) };
         call.parts = vec![Part::text("blue")];
         Desk::new().send(call).await;
         assert!(script.heard()[0].body.contains(wanted), "{}", script.heard()[0].body);

@@ -16,7 +16,7 @@ use rialto_model::{
     call::Call,
     card::{Binding, Dialect, Interface, Skill},
     event::Event,
-    failure::Kind,
+    failure::FailureKind,
     json::Json,
     presence::CallerPresence,
 };
@@ -96,14 +96,14 @@ async fn attempts_are_bounded() {
 async fn nothing_is_sent_again_after_the_callers_deadline() {
     let late = Call { presence: CallerPresence::until(Instant::now()), ..call(&weather()) };
     let (events, requests) = count(late, usize::MAX, refused).await;
-    assert_eq!((failure(&events).kind, requests), (Kind::PeerUnreachable, 1));
+    assert_eq!((failure(&events).kind, requests), (FailureKind::PeerUnreachable, 1));
 }
 
 #[tokio::test]
 async fn a_request_that_may_have_arrived_is_sent_again_only_if_its_skill_may_run_twice() {
     for ends in [broken, unavailable] {
         let (events, requests) = count(call(&weather()), 1, ends).await;
-        assert_eq!((failure(&events).kind, requests), (Kind::PeerUnreachable, 1));
+        assert_eq!((failure(&events).kind, requests), (FailureKind::PeerUnreachable, 1));
         let (events, requests) = count(repeatable(call(&weather())), 1, ends).await;
         assert_eq!((events.last().unwrap().name(), requests), ("finished", 2));
     }
@@ -120,7 +120,7 @@ async fn a_fault_of_this_machine_is_not_blamed_on_the_agent() {
     let ours = || Err(FetchError::Local("this server has no file descriptors left; raise ulimit -n".into()));
     let (events, _) = count(call(&weather()), usize::MAX, ours).await;
     let failure = failure(&events);
-    assert_eq!(failure.kind, Kind::Internal);
+    assert_eq!(failure.kind, FailureKind::Internal);
     assert_eq!(
         failure.message,
         "the agent was not called: this server has no file descriptors left; raise ulimit -n"

@@ -17,13 +17,13 @@ use rialto_edge::{
 };
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
-    agent::{Agent, Health, Trust},
-    call::{Call, Caller, Cancel, Door, Follow, Target},
+    agent::{Agent, AgentTrust, Health},
+    backing,
+    call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, FollowRequest},
     card::{Binding, Card, Dialect, Interface},
     clock::FixedClock,
-    credential::{Credential, Source},
-    deployed,
-    event::{Event, Remote},
+    credential::{Credential, SecretSource},
+    event::{Event, RemoteIds},
     failure::Failure,
     ids::{AgentId, TaskId},
     json::Json,
@@ -85,12 +85,13 @@ impl Desk {
     }
 
     pub(crate) async fn follow(&self, agent: &Arc<Agent>, to_the_end: bool) -> Vec<Result<Event, Failure>> {
-        let follow = Follow { caller: caller(), target: target(agent), remote: remote("task-1"), to_the_end };
+        let follow =
+            FollowRequest { caller: caller(), target: target(agent), remote: remote("task-1"), to_the_end };
         self.peer.follow(permit(follow)).collect().await
     }
 
     pub(crate) async fn cancel(&self, agent: &Arc<Agent>) -> Result<Vec<Event>, Failure> {
-        let cancel = Cancel { caller: caller(), target: target(agent), remote: remote("task-1") };
+        let cancel = CancelRequest { caller: caller(), target: target(agent), remote: remote("task-1") };
         self.peer.cancel(permit(cancel)).await
     }
 }
@@ -141,20 +142,20 @@ pub(crate) fn minimal(script: &Script) -> Arc<Agent> {
 
 pub(crate) fn with_token(agent: &Arc<Agent>, variable: &str) -> Arc<Agent> {
     let mut agent = Agent::clone(agent);
-    agent.credential = Some(Credential::new(Source::Env(variable.into())));
+    agent.credential = Some(Credential::new(SecretSource::Env(variable.into())));
     Arc::new(agent)
 }
 
 pub(crate) fn row(url: &str, interfaces: Vec<Interface>, is_streaming: bool) -> Agent {
     let (id, slug, card) = (AgentId::from("agt_1"), "weather".to_owned(), card(interfaces, is_streaming));
     let row = Agent::new(id, slug, url.to_owned(), Arc::new(card), Timestamp::UNIX_EPOCH);
-    Agent { trust: Trust::Trusted, health: Health::Healthy, allow_private: true, ..row }
+    Agent { trust: AgentTrust::Trusted, health: Health::Healthy, allow_private: true, ..row }
 }
 
 fn card(interfaces: Vec<Interface>, is_streaming: bool) -> Card {
-    let forecast = deployed::skill("forecast", "Forecast", "");
+    let forecast = backing::skill("forecast", "Forecast", "");
     let raw = Json::empty_object();
-    Card { interfaces, streaming: is_streaming, raw, ..deployed::card("Weather", "", None, vec![forecast]) }
+    Card { interfaces, streaming: is_streaming, raw, ..backing::card("Weather", "", None, vec![forecast]) }
 }
 
 /// A call of the skill `forecast` with the arguments `{"city":"Venice"}`.
@@ -162,10 +163,10 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
     Call {
         task: TaskId::from("task_1"),
         caller: caller(),
-        door: Door::Library,
+        door: EntryProtocol::Library,
         target: target(agent),
         parts: vec![Part::data(Json::parse(r#"{"city":"Venice"}"#).unwrap())],
-        continues: Remote::default(),
+        continues: RemoteIds::default(),
         session: "a2a-agt_1-forecast-1".into(),
         trace: None,
         spoken: None,
@@ -173,16 +174,16 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
     }
 }
 
-pub(crate) fn target(agent: &Arc<Agent>) -> Target {
-    Target { agent: Arc::clone(agent), skill: agent.card.skills.first().cloned() }
+pub(crate) fn target(agent: &Arc<Agent>) -> CallTarget {
+    CallTarget { agent: Arc::clone(agent), skill: agent.card.skills.first().cloned() }
 }
 
 pub(crate) fn caller() -> Caller {
     Caller::user("ann")
 }
 
-pub(crate) fn remote(task: &str) -> Remote {
-    Remote { task_id: Some(task.to_owned()), context_id: None }
+pub(crate) fn remote(task: &str) -> RemoteIds {
+    RemoteIds { task_id: Some(task.to_owned()), context_id: None }
 }
 
 pub(crate) fn permit<T: Deed>(deed: T) -> Permitted<T> {

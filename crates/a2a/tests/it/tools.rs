@@ -7,12 +7,12 @@ use rialto_a2a::tool::SkillTool;
 use rialto_edge::fetch::{Fetch, FetchError, Request, Response};
 use rialto_engine::Overheard;
 use rialto_model::{
-    agent::{Agent, Trust},
-    failure::Kind,
+    agent::{Agent, AgentTrust},
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
+    failure::FailureKind,
     json::Json,
     message::Content,
     task::TaskState,
-    verb::{Outcome, Phase, VerbEvent},
 };
 use rialto_policy::Policy;
 use rialto_testkit::null_store::NullStore;
@@ -24,7 +24,7 @@ const DONE: &str = r#"{"jsonrpc":"2.0","id":null,"result":{"kind":"task","id":"t
     "completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":{"sky":"clear"}}]}]}}"#;
 
 /// A tool whose agent answers with `body`, and what it was sent.
-fn tool(trust: Trust, status: StatusCode, body: &'static str) -> (SkillTool, Arc<Mutex<Vec<String>>>) {
+fn tool(trust: AgentTrust, status: StatusCode, body: &'static str) -> (SkillTool, Arc<Mutex<Vec<String>>>) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&sent);
     let fetch: Arc<dyn Fetch> = Arc::new(move |request: Request| {
@@ -45,7 +45,7 @@ fn venice() -> Json {
 
 #[tokio::test]
 async fn a_skill_is_called_without_a_network_and_the_bus_hears_of_it() {
-    let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
+    let (tool, sent) = tool(AgentTrust::Trusted, StatusCode::OK, DONE);
     let heard = Overheard::default();
     tool.bus().subscribe(Arc::new(heard.clone()));
     let task = tool.call(venice()).await.unwrap();
@@ -54,13 +54,16 @@ async fn a_skill_is_called_without_a_network_and_the_bus_hears_of_it() {
     assert_eq!(data.get(), r#"{"sky":"clear"}"#);
     assert_eq!(sent.lock().unwrap().len(), 1);
     let phases: Vec<_> = heard.events().iter().map(|event| (event.phase, event.outcome)).collect();
-    assert_eq!(phases, [(Phase::PreVerb, None), (Phase::PostVerb, Some(Outcome::Completed))]);
+    assert_eq!(
+        phases,
+        [(AuditPhase::PreVerb, None), (AuditPhase::PostVerb, Some(InvocationOutcome::Completed))]
+    );
     assert_eq!(heard.events()[0].verb.verb, "weather.forecast");
 }
 
 #[tokio::test]
 async fn a_tool_knows_both_its_names() {
-    let (tool, _) = tool(Trust::Trusted, StatusCode::OK, DONE);
+    let (tool, _) = tool(AgentTrust::Trusted, StatusCode::OK, DONE);
     assert_eq!(
         (tool.name().as_str(), tool.legacy_alias().as_str()),
         ("weather.forecast", "a2a_weather_forecast")
@@ -69,15 +72,15 @@ async fn a_tool_knows_both_its_names() {
 
 #[tokio::test]
 async fn a_tool_that_policy_does_not_permit_sends_nothing() {
-    let (tool, sent) = tool(Trust::External, StatusCode::OK, DONE);
-    assert_eq!(tool.call(venice()).await.unwrap_err().kind, Kind::Denied);
+    let (tool, sent) = tool(AgentTrust::External, StatusCode::OK, DONE);
+    assert_eq!(tool.call(venice()).await.unwrap_err().kind, FailureKind::Denied);
     assert!(sent.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_subscriber_can_refuse_a_call() {
-    let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
-    tool.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not today")));
+    let (tool, sent) = tool(AgentTrust::Trusted, StatusCode::OK, DONE);
+    tool.bus().subscribe(Arc::new(|event: &mut AuditEvent| event.context.deny("not today")));
     assert_eq!(tool.call(venice()).await.unwrap_err().message, "not today");
     assert!(sent.lock().unwrap().is_empty());
 }
@@ -89,7 +92,7 @@ async fn each_kind_of_trouble_has_its_code() {
         (StatusCode::OK, "nonsense", -32203),
         (StatusCode::OK, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#, -32204),
     ] {
-        let (tool, _) = tool(Trust::Trusted, status, body);
+        let (tool, _) = tool(AgentTrust::Trusted, status, body);
         let failure = tool.call(venice()).await.unwrap_err();
         assert_eq!(failure.kind.rpc_code(), code, "{failure:?}");
     }

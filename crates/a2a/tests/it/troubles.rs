@@ -10,8 +10,8 @@ use rialto_edge::client;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
-    credential::{Credential, Source},
-    failure::{Failure, Kind},
+    credential::{Credential, SecretSource},
+    failure::{Failure, FailureKind},
 };
 
 use crate::{
@@ -30,7 +30,7 @@ async fn a_dead_agent_is_unreachable() {
     let mut script = Script::start([]).await;
     script.address = free;
     let failure = failure(&send(&agent(&script, Dialect::V10, Binding::JsonRpc)).await);
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert_eq!(failure.message, format!("the agent could not be reached: connection refused by {free}"));
 }
 
@@ -42,7 +42,7 @@ async fn an_http_error_without_the_protocol_is_unreachable_with_the_status() {
         body: "<html>\n  <h1>Bad Gateway</h1></html>".into(),
     })
     .await;
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert_eq!(failure.message, "the agent answered with HTTP status 502");
     insta::assert_snapshot!(failure.data.unwrap(), @r#"{"status":502,"body":"<html> <h1>Bad Gateway</h1></html>"}"#);
 }
@@ -50,9 +50,9 @@ async fn an_http_error_without_the_protocol_is_unreachable_with_the_status() {
 #[tokio::test]
 async fn json_of_a_framework_is_not_taken_for_the_protocol() {
     let failure = trouble(http(500, r#"{"status":500,"error":"Internal Server Error"}"#)).await;
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     let failure = trouble(http(401, &crate::script::error_body(-32000, "who are you"))).await;
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn an_agent_that_has_moved_is_said_to() {
 #[tokio::test]
 async fn nonsense_is_garbled_and_shown() {
     let failure = trouble(json("certainly! here is your forecast")).await;
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: expected JSON, found text that is not JSON at line 1 column 1");
     insta::assert_snapshot!(failure.data.unwrap(), @r#"{"body":"certainly! here is your forecast"}"#);
 }
@@ -75,14 +75,14 @@ async fn nonsense_is_garbled_and_shown() {
 #[tokio::test]
 async fn json_without_an_envelope_is_garbled() {
     let failure = trouble(json(r#"{"sky":"clear"}"#)).await;
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: expected a JSON-RPC answer, found an object with neither result nor error");
 }
 
 #[tokio::test]
 async fn a_result_that_is_no_task_is_garbled() {
     let failure = trouble(result(r#"{"kind":"task"}"#)).await;
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: id: expected a string, found nothing");
 }
 
@@ -91,7 +91,7 @@ async fn an_answer_that_is_too_large_says_how_to_raise_the_limit() {
     let script = Script::start([json(&" ".repeat(101))]).await;
     let desk = Desk::on(quick(), &client::Config { max_response_bytes: 100, ..client::Config::default() });
     let failure = failure(&desk.send(call(&agent(&script, Dialect::V03, Binding::JsonRpc))).await);
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     assert_eq!(
         failure.message,
         "the agent's answer is larger than the limit of 100 bytes; raise outbound.max_response_bytes to take it"
@@ -103,7 +103,7 @@ async fn an_agent_that_falls_silent_times_out() {
     let script = Script::start([Answer::Silence]).await;
     let desk = Desk::with(Config { patience_ms: 50, ..quick() });
     let failure = failure(&desk.send(call(&agent(&script, Dialect::V03, Binding::JsonRpc))).await);
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     assert_eq!(failure.message, "the agent took longer than 50 ms to answer");
 }
 
@@ -135,7 +135,7 @@ async fn a_pause_that_is_too_long_is_passed_on() {
     ] {
         let script = Script::start(answers).await;
         let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
-        assert_eq!(failure.kind, Kind::PeerUnreachable);
+        assert_eq!(failure.kind, FailureKind::PeerUnreachable);
         assert_eq!(failure.data.unwrap().value()["retryAfter"], 3600);
         assert_eq!(script.asked().len(), asked);
     }
@@ -147,7 +147,7 @@ async fn an_answer_to_another_request_is_refused() {
     let with = |id: &str| json(&format!(r#"{{"jsonrpc":"2.0", "id":{id},"result":{task}}}"#));
     let script = Script::start([with("7")]).await;
     let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     assert!(failure.message.contains("one to request 7"), "{}", failure.message);
     // Requests are numbered by the clock, which stands still here; the number of the message comes first.
     for id in ["1700000000001", "\"1700000000001\"", "1700000000001.0", "null"] {
@@ -166,7 +166,7 @@ async fn an_event_of_another_task_or_to_another_request_is_refused() {
     for second in [data(&envelope(&task("task-2"))), data(&other_request)] {
         let script = Script::start([Answer::Open(vec![data(&envelope(&task("task-1"))), second])]).await;
         let failure = failure(&send(&streaming(&script, Dialect::V10, Binding::JsonRpc)).await);
-        assert_eq!(failure.kind, Kind::PeerGarbled, "{}", failure.message);
+        assert_eq!(failure.kind, FailureKind::PeerGarbled, "{}", failure.message);
     }
     let script = Script::start([
         result(&task("task-1")),
@@ -222,7 +222,7 @@ async fn a_token_is_not_shown_to_another_host_that_the_card_names() {
         tenant: None,
     };
     let mut agent = row("https://weather.example", vec![interface], false);
-    agent.credential = Some(Credential::new(Source::Env("TOKEN".into())));
+    agent.credential = Some(Credential::new(SecretSource::Env("TOKEN".into())));
     let failure = failure(&send(&Arc::new(agent)).await);
     assert_eq!(script.heard()[0].header("authorization"), "");
     assert!(failure.message.contains("its token is not shown there"), "{}", failure.message);
@@ -234,7 +234,7 @@ async fn a_private_address_is_not_called_without_leave() {
     let mut agent = Agent::clone(&agent(&script, Dialect::V03, Binding::JsonRpc));
     agent.allow_private = false;
     let failure = failure(&send(&Arc::new(agent)).await);
-    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.kind, FailureKind::PeerUnreachable);
     assert!(failure.message.contains("127.0.0.1 is a loopback address"), "{}", failure.message);
     assert!(script.heard().is_empty());
 }

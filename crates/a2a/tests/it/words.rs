@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    call::{Call, Spoken},
+    call::{Call, OriginalMessage},
     card::{Binding, Dialect},
     event::{ACTIVATED, Event},
     message::{Message, Role},
@@ -18,7 +18,7 @@ use crate::{
 fn spoken(mut call: Call) -> Call {
     let mut message = Message::new("m-1", Role::User, call.parts.clone());
     message.extensions = vec!["https://a.example/v1".into()];
-    let mut spoken = Spoken::new(message, None);
+    let mut spoken = OriginalMessage::new(message, None);
     spoken.extensions.push("https://b.example/v1".into());
     spoken.references = vec!["their-task".into()];
     spoken.accepts = vec!["text/plain".into()];

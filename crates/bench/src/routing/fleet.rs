@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
+    backing,
     card::Skill,
     clock::Timestamp,
-    deployed,
 };
 
 const WORDS: [&str; 32] = [
@@ -51,11 +51,11 @@ pub(super) fn agents(count: usize, skills: usize) -> Vec<Arc<Agent>> {
 
 fn agent(number: usize, skills: usize) -> Agent {
     let skills = (0..skills).map(|place| skill(number, place)).collect();
-    let card = deployed::card(&format!("Agent {number}"), "One of many", None, skills);
+    let card = backing::card(&format!("Agent {number}"), "One of many", None, skills);
     let (slug, url) = (format!("agent_{number}"), format!("https://agent-{number}.example.com"));
     let id = format!("agt_{number}").into();
     let row = Agent::new(id, slug, url, Arc::new(card), Timestamp::UNIX_EPOCH);
-    Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
+    Agent { trust: AgentTrust::Trusted, health: Health::Healthy, ..row }
 }
 
 fn skill(agent: usize, place: usize) -> Skill {
@@ -66,6 +66,6 @@ fn skill(agent: usize, place: usize) -> Skill {
     Skill {
         tags: vec![format!("tag{}", (agent + place) % 50), format!("tag{}", (agent * 3 + place) % 200)],
         examples: vec![format!("{} the {}", word(4), word(5))],
-        ..deployed::skill(&id, &name, &description.join(" "))
+        ..backing::skill(&id, &name, &description.join(" "))
     }
 }

@@ -1,7 +1,7 @@
 //! Agents that succeed at given rates, and ways to choose among them.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use rialto_model::{agent::Health, routing::Posterior};
+use rialto_model::{agent::Health, routing::SuccessRate};
 use rialto_route::choice::{self, Entrant, Rules};
 
 /// How often the recovery is looked at: over so many dispatches.
@@ -138,7 +138,7 @@ impl Chooser {
             health: Health::Healthy,
             active: 0,
             cents: None,
-            posterior: Posterior::default(),
+            posterior: SuccessRate::default(),
             barred: None,
         };
         let random = StdRng::seed_from_u64(seed ^ 0x9e37_79b9);

@@ -14,12 +14,12 @@ use rialto_engine::{
     registry::{Refreshed, Registered, Registration, RegistryError},
 };
 use rialto_model::{
-    agent::{Agent, Health, Probe, Trust},
-    call::{Caller, Target},
-    credential::{Credential, Secret, Source},
-    failure::{Failure, Kind},
+    agent::{Agent, AgentTrust, Health, Probe},
+    call::{CallTarget, Caller},
+    credential::{Credential, Secret, SecretSource},
+    failure::{Failure, FailureKind},
     message::Part,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::{Action, Object, Template, Wish};
 use serde_json::json;
@@ -46,7 +46,7 @@ pub struct Filter {
     /// Only those that are doing like this.
     pub health: Option<Health>,
     /// Only those that are trusted so far.
-    pub trust: Option<Trust>,
+    pub trust: Option<AgentTrust>,
     /// At most so many.
     pub limit: Option<usize>,
     /// Only those behind this one: the slug of the last of the page before.
@@ -96,7 +96,7 @@ pub(crate) async fn fitting(
     caller: &Caller,
     filter: &Filter,
 ) -> Result<Vec<Arc<Agent>>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    Console::need(caller, TokenScope::Discover)?;
     console.engine().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
@@ -111,7 +111,7 @@ pub(crate) async fn fitting(
 
 /// The agent that is meant: by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    Console::need(caller, TokenScope::Discover)?;
     console.engine().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
@@ -166,7 +166,7 @@ async fn register_now(
     let registered = registered.map_err(|error| {
         let help = help(&error);
         let mut failure = Failure::from(error);
-        if failure.kind == Kind::Denied {
+        if failure.kind == FailureKind::Denied {
             failure = with_way_in(console, caller, failure, "rialto agents add");
         }
         failure.message += help;
@@ -325,8 +325,8 @@ pub async fn trust(
 }
 
 /// A trusted agent may be called by everybody as the starter policy says, so trusting one takes the right to write policies.
-pub(super) fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
-    if level == Trust::External { Ok(()) } else { console.may(caller, Action::AdminPolicies) }
+pub(super) fn may_trust(console: &Console, caller: &Caller, level: AgentTrust) -> Result<(), Failure> {
+    if level == AgentTrust::External { Ok(()) } else { console.may(caller, Action::AdminPolicies) }
 }
 
 /// Takes a changed card that was held into use.
@@ -390,19 +390,21 @@ pub(crate) fn health(name: &str) -> Option<Health> {
 }
 
 /// The level with that name, `system` included: it can be asked for, not given.
-pub(crate) fn level(name: &str) -> Option<Trust> {
-    [Trust::External, Trust::Trusted, Trust::System].into_iter().find(|trust| trust.as_str() == name)
+pub(crate) fn level(name: &str) -> Option<AgentTrust> {
+    [AgentTrust::External, AgentTrust::Trusted, AgentTrust::System]
+        .into_iter()
+        .find(|trust| trust.as_str() == name)
 }
 
 /// The level with that name, if it can be given.
-pub(super) fn assignable(level: &str) -> Result<Trust, Failure> {
-    Trust::parse_assignable(level).ok_or_else(|| {
+pub(super) fn assignable(level: &str) -> Result<AgentTrust, Failure> {
+    AgentTrust::parse_assignable(level).ok_or_else(|| {
         let message = if level == "system" {
             "system is the platform's own level and cannot be given; use external or trusted".to_owned()
         } else {
             format!("\"{level}\" is not a level of trust; use external or trusted")
         };
-        Failure::new(Kind::Invalid, message)
+        Failure::new(FailureKind::Invalid, message)
     })
 }
 
@@ -417,20 +419,20 @@ fn credential(
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
             return Err(Failure::new(
-                Kind::Invalid,
+                FailureKind::Invalid,
                 "say where the secret is once: `secret`, or `credential`",
             ));
         }
         (None, Some(full)) => full.clone(),
-        (Some(text), None) => Credential::new(Source::parse(text.trim()).ok_or_else(|| {
+        (Some(text), None) => Credential::new(SecretSource::parse(text.trim()).ok_or_else(|| {
             let message =
                 format!("\"{text}\" does not say where a secret is: env:NAME, file:PATH or store:NAME");
-            Failure::new(Kind::Invalid, message)
+            Failure::new(FailureKind::Invalid, message)
         })?),
     };
     if !console.may_use_machine(caller) {
         let message = "these are secrets of this server's machine: use `rialto agents credential` there, or, from the org default, set [server] allow_commands_over_api";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     Ok(Some(wanted))
 }
@@ -487,7 +489,7 @@ async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Fai
 /// Whether the caller may see that an agent is there.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.at_machine()
-        || console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+        || console.engine().may_discover(caller, &CallTarget { agent: Arc::clone(agent), skill: None })
 }
 
 fn has(agent: &Agent, word: &str) -> bool {

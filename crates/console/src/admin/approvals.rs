@@ -6,7 +6,7 @@ use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::{ApprovalId, TaskId},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 
@@ -131,9 +131,9 @@ pub async fn decide(
 fn decider(console: &Console, caller: &Caller) -> Result<Decider, Failure> {
     if console.at_machine() {
         Ok(Decider::Operator(console.office().operator()))
-    } else if caller.rights.have(Right::Admin) {
+    } else if caller.rights.have(TokenScope::Admin) {
         Ok(Decider::Caller(caller.clone()))
     } else {
-        Err(Right::Admin.lacking())
+        Err(TokenScope::Admin.lacking())
     }
 }

@@ -2,11 +2,11 @@
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     call::{Caller, CallerId},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
-    store::{AuditFilter, AuditOutcome, Audited, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    store::{AuditFilter, AuditOutcome, ChainVerification, StoredAuditEvent},
 };
 use rialto_policy::Action;
 
@@ -40,7 +40,7 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Those of this page.
-    pub records: Vec<Audited>,
+    pub records: Vec<StoredAuditEvent>,
     /// Where the next page begins.
     pub next: Option<u64>,
 }
@@ -76,26 +76,26 @@ pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Resu
         before: filter.cursor,
         limit: limit + 1,
     };
-    let mut records = console.store().audit_trail(&caller.scope, &wanted).await.map_err(store_failure)?;
+    let mut records = console.store().audit_records(&caller.scope, &wanted).await.map_err(store_failure)?;
     let next = cut(&mut records, limit, |last| last.record);
     Ok(Page { records, next })
 }
 
 /// Reads the whole trail and compares it with its seals.
-pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failure> {
+pub async fn verify(console: &Console, caller: &Caller) -> Result<ChainVerification, Failure> {
     console.admit(caller, Action::AdminAudit).await?;
     console.store().verify_audit().await.map_err(store_failure)
 }
 
 /// How an announcement came out, in one word.
-pub fn ended(event: &VerbEvent) -> String {
+pub fn ended(event: &AuditEvent) -> String {
     match (&event.error, event.outcome) {
-        _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
+        _ if event.phase == AuditPhase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
         _ if event.context.denied => "denied".to_owned(),
-        (None, Some(Outcome::Completed)) => "completed".to_owned(),
-        (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
-        (None, Some(Outcome::Failed)) => "failed".to_owned(),
+        (None, Some(InvocationOutcome::Completed)) => "completed".to_owned(),
+        (None, Some(InvocationOutcome::Waiting)) => "waiting".to_owned(),
+        (None, Some(InvocationOutcome::Failed)) => "failed".to_owned(),
         (None, None) => "begun".to_owned(),
     }
 }
@@ -117,7 +117,7 @@ fn flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(other) => {
-            Err(Failure::new(Kind::Invalid, format!("{name}: \"{other}\" is neither true nor false")))
+            Err(Failure::new(FailureKind::Invalid, format!("{name}: \"{other}\" is neither true nor false")))
         }
     }
 }
@@ -129,7 +129,7 @@ fn outcome(name: &str) -> Result<AuditOutcome, Failure> {
         "denied" => Ok(AuditOutcome::Denied),
         _ => {
             let message = format!("\"{name}\" is no outcome; use completed, failed or denied");
-            Err(Failure::new(Kind::Invalid, message))
+            Err(Failure::new(FailureKind::Invalid, message))
         }
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     ago.map(|moment| moment.timestamp()).ok_or_else(|| {
         let message =
             format!("\"{text}\" is no time; write 2026-11-15T08:00:00Z, or 90m, 2h or 7d for how long ago");
-        Failure::new(Kind::Invalid, message)
+        Failure::new(FailureKind::Invalid, message)
     })
 }
 

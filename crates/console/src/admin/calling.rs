@@ -5,11 +5,11 @@ use std::time::Duration;
 use rialto_api_types::tasks::{NewCall, StartedCall};
 use rialto_engine::Request;
 use rialto_model::{
-    call::{Caller, Door, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
-    rights::Right,
+    token_scopes::TokenScope,
 };
 
 use super::agents::may_see;
@@ -31,8 +31,8 @@ pub enum Said {
 
 /// Begins a call, which goes on by itself.
 pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Result<StartedCall, Failure> {
-    if !caller.rights.have(Right::Call) {
-        return Err(Right::Call.lacking());
+    if !caller.rights.have(TokenScope::Call) {
+        return Err(TokenScope::Call.lacking());
     }
     console.engine().sync().await?;
     let said = match (&wanted.text, &wanted.arguments) {
@@ -53,7 +53,7 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Resu
         task: wanted.task.clone(),
         context: wanted.context.clone(),
         wall_clock: Some(wall_clock),
-        ..Request::message(caller.clone(), Door::Http, target, parts)
+        ..Request::message(caller.clone(), EntryProtocol::Http, target, parts)
     };
     let running = console.engine().call(request).await?;
     Ok(StartedCall {
@@ -70,7 +70,7 @@ pub fn meant(
     caller: &Caller,
     name: &str,
     said: Said,
-) -> Result<(Target, Vec<Part>), Failure> {
+) -> Result<(CallTarget, Vec<Part>), Failure> {
     if let Some(target) = console.engine().resolve(caller, name) {
         let args = match said {
             Said::Nothing => Json::empty_object(),
@@ -95,16 +95,16 @@ pub fn meant(
             _ => Part::text(text),
         },
     };
-    Ok((Target { agent, skill: None }, vec![part]))
+    Ok((CallTarget { agent, skill: None }, vec![part]))
 }
 
 /// Arguments of a skill from a text: JSON, or plain words where a skill takes words.
-fn arguments(target: &Target, text: &str) -> Result<Json, Failure> {
+fn arguments(target: &CallTarget, text: &str) -> Result<Json, Failure> {
     let parsed = Json::parse(text.trim());
     // Words that begin like an object were meant to be one, so a mistake in them is an error.
     let is_object = text.trim_start().starts_with('{');
     if !is_object && target.takes_words() {
-        return Ok(Target::words(text));
+        return Ok(CallTarget::words(text));
     }
     parsed.map_err(|error| invalid(&format!("the arguments are not JSON: {error}")))
 }
@@ -123,9 +123,9 @@ fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
     } else {
         format!("did you mean {}?", near.join(", "))
     };
-    Failure::new(Kind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
+    Failure::new(FailureKind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
 }
 
 fn invalid(message: &str) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }

@@ -10,7 +10,7 @@ use rialto_flow::{
 };
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowStatus},
 };
 use rialto_policy::Action;
@@ -87,7 +87,7 @@ async fn is_newest(console: &Console, caller: &Caller, wanted: &Wanted) -> Resul
         "\"{name}\" was changed meanwhile: this was made from version {version}, and {newest} is in force; \
          open its page again, and put your changes in there"
     );
-    Err(Failure::new(Kind::Conflict, message))
+    Err(Failure::new(FailureKind::Conflict, message))
 }
 
 /// Nobody has to think of a name before there is anything to be named.

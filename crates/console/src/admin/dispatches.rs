@@ -6,12 +6,12 @@ use std::time::Duration;
 use rialto_engine::DispatchRequest;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     message::Part,
-    rights::Right,
-    routing::{Dispatch, DispatchFilter, Work},
+    routing::{Dispatch, DispatchFilter, WorkDescription},
     task::Task,
+    token_scopes::TokenScope,
     trace::Trace,
 };
 
@@ -36,7 +36,7 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Wanted {
     /// What is to be done.
-    pub work: Work,
+    pub work: WorkDescription,
     /// What is said to the agent.
     pub part: Part,
     /// The conversation to go on with.
@@ -80,7 +80,9 @@ pub async fn list(
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Dispatch, Failure> {
     let filter = DispatchFilter { id: Some(id.to_owned()), limit: 1, ..DispatchFilter::default() };
     let found = read(console, caller, filter).await?.into_iter().next();
-    found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no choice \"{id}\" that you may see")))
+    found.ok_or_else(|| {
+        Failure::new(FailureKind::NotFound, format!("there is no choice \"{id}\" that you may see"))
+    })
 }
 
 /// Whether a task is one that named nobody, and whose choice the caller may see.
@@ -90,7 +92,7 @@ pub(crate) async fn is_choice(console: &Console, caller: &Caller, task: &TaskId)
 
 /// Gives work to whoever does it best, and waits until it is done or asks something.
 pub async fn dispatch(console: &Console, caller: &Caller, wanted: Wanted) -> Result<Done, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     let request = DispatchRequest {
         context: wanted.context,
         wall_clock: wanted.wall_clock,
@@ -105,8 +107,12 @@ pub async fn dispatch(console: &Console, caller: &Caller, wanted: Wanted) -> Res
 }
 
 /// Who would be chosen, and why. Nobody is called.
-pub async fn resolve(console: &Console, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
-    Console::need(caller, Right::Discover)?;
+pub async fn resolve(
+    console: &Console,
+    caller: &Caller,
+    work: &WorkDescription,
+) -> Result<Dispatch, Failure> {
+    Console::need(caller, TokenScope::Discover)?;
     // Others are asked what there is here, not what is elsewhere: two servers that ask each other would never end.
     if console.at_machine() {
         console.engine().explain(caller, work).await
@@ -116,7 +122,7 @@ pub async fn resolve(console: &Console, caller: &Caller, work: &Work) -> Result<
 }
 
 async fn read(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::need(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     let own = (!console.sees_all(caller)).then(|| caller.id.clone());
     console.engine().dispatches(caller, DispatchFilter { caller: own, ..filter }).await

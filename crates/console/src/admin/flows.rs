@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rialto_flow::{definition::Workflow, run::Given};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowKind, FlowRun, FlowStatus},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub struct Wanted {
 
 /// The definitions of the caller's project, by name.
 pub async fn all(console: &Console, caller: &Caller) -> Result<Vec<Flow>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    Console::need(caller, TokenScope::Discover)?;
     Ok(console.flows().book().list(&caller.scope).await?)
 }
 
@@ -75,7 +75,7 @@ pub async fn show(
     name: &str,
     version: Option<u64>,
 ) -> Result<Shown, Failure> {
-    Console::need(caller, Right::Discover)?;
+    Console::need(caller, TokenScope::Discover)?;
     let book = console.flows().book();
     let (flow, workflow) = book.show(&caller.scope, name).await?;
     let newest = flow.version;
@@ -83,7 +83,7 @@ pub async fn show(
         return Ok(Shown { flow, workflow, newest });
     };
     let found = console.store().flow(&caller.scope, name, Some(version)).await.map_err(store_failure)?;
-    let none = || Failure::new(Kind::NotFound, format!("there is no version {version} of \"{name}\""));
+    let none = || Failure::new(FailureKind::NotFound, format!("there is no version {version} of \"{name}\""));
     let flow = found.ok_or_else(none)?;
     let workflow = book.workflow(&flow)?;
     Ok(Shown { flow: Arc::new(flow), workflow, newest })

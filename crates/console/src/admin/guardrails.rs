@@ -11,7 +11,7 @@ use rialto_guard::{
 };
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::{Content, Part},
 };
@@ -196,7 +196,7 @@ pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tr
     let org = caller.scope.org.clone();
     // Others must not wait for it.
     let tried = tokio::task::spawn_blocking(move || asked.look(&setting, org.as_str())).await;
-    tried.map_err(|_| Failure::new(Kind::Internal, "it was cut off; try again"))?
+    tried.map_err(|_| Failure::new(FailureKind::Internal, "it was cut off; try again"))?
 }
 
 fn in_force(console: &Console) -> Guardrails {
@@ -222,5 +222,5 @@ fn redacted(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
 }
 
 fn invalid(message: String) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }

@@ -11,18 +11,18 @@ use rialto_api_types::tasks::{
 };
 use rialto_model::{
     agent::Agent,
+    audit_event::{AuditEvent, AuditPhase, SkillInvocation},
+    backing::Backing,
     call::{Caller, args_of},
     card::Binding,
     clock::Timestamp,
-    deployed::Backing,
-    event::{Event, Recorded},
-    failure::{Failure, Kind},
+    event::{Event, RecordedEvent},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
     json::Json,
-    rights::Right,
-    store::{AuditFilter, Audited},
+    store::{AuditFilter, StoredAuditEvent},
     task::{Task, TaskHead},
-    verb::{Phase, Verb, VerbEvent},
+    token_scopes::TokenScope,
 };
 use serde::Serialize;
 
@@ -43,12 +43,12 @@ struct Happened<'a> {
 #[derive(Serialize)]
 struct Announced<'a> {
     record: u64,
-    event: &'a VerbEvent,
+    event: &'a AuditEvent,
 }
 
 /// The call with that task, by our id or the agent's.
 pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<CallInspection, Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::need(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     let sees_all = console.sees_all(caller);
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
@@ -57,14 +57,14 @@ pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<Cal
     let mut records = Vec::new();
     if head.is_some() || sees_all {
         let filter = AuditFilter { task: Some(ours.clone()), limit: RECORDS, ..AuditFilter::default() };
-        records = console.store().audit_trail(&caller.scope, &filter).await.map_err(store_failure)?;
+        records = console.store().audit_records(&caller.scope, &filter).await.map_err(store_failure)?;
         records.reverse();
     }
     if head.is_none() && records.is_empty() {
         let message = format!(
             "there is no task and no record of \"{id}\"; `rialto tasks list` and `rialto audit` tell what there is"
         );
-        return Err(Failure::new(Kind::NotFound, message));
+        return Err(Failure::new(FailureKind::NotFound, message));
     }
     let events = match &head {
         Some(head) => console.store().events(&head.id, 0).await.map_err(store_failure)?,
@@ -75,7 +75,7 @@ pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<Cal
 }
 
 /// What the agent calls a task stands in its events.
-fn as_told(head: TaskHead, events: &[Recorded]) -> TaskHead {
+fn as_told(head: TaskHead, events: &[RecordedEvent]) -> TaskHead {
     let mut task = Task::new(head.as_opened());
     for recorded in events {
         task.apply(&recorded.event, recorded.at);
@@ -87,10 +87,10 @@ fn put_together(
     console: &Console,
     task_id: TaskId,
     head: Option<&TaskHead>,
-    events: &[Recorded],
-    records: &[Audited],
+    events: &[RecordedEvent],
+    records: &[StoredAuditEvent],
 ) -> CallInspection {
-    let first = records.iter().find(|record| record.event.phase == Phase::PreVerb);
+    let first = records.iter().find(|record| record.event.phase == AuditPhase::PreVerb);
     let verb = records.first().map(|record| &*record.event.verb);
     let agent_id = head.map(|head| head.agent.clone());
     let agent_id = agent_id.or_else(|| verb.map(|verb| AgentId::from(&*verb.agent_card_id)));
@@ -120,7 +120,7 @@ fn put_together(
     }
 }
 
-fn came_in(head: Option<&TaskHead>, verb: Option<&Verb>) -> CallerRequest {
+fn came_in(head: Option<&TaskHead>, verb: Option<&SkillInvocation>) -> CallerRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     CallerRequest {
         caller: owned(head.map(|head| head.caller.as_str()).or_else(|| verb.map(|verb| &*verb.caller))),
@@ -134,7 +134,11 @@ fn came_in(head: Option<&TaskHead>, verb: Option<&Verb>) -> CallerRequest {
     }
 }
 
-fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>) -> UpstreamRequest {
+fn went_out(
+    head: Option<&TaskHead>,
+    verb: Option<&SkillInvocation>,
+    agent: Option<&Agent>,
+) -> UpstreamRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let url = head.map(|head| head.agent_url.as_str()).or_else(|| verb.map(|verb| verb.agent_url.as_str()));
     UpstreamRequest {
@@ -151,9 +155,9 @@ fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>)
 
 /// The call itself, and what its caller said later. What waits for approval here, or was denied it, was never sent, and neither was
 /// the decision.
-fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMessage> {
+fn sent(head: Option<&TaskHead>, events: &[RecordedEvent]) -> Vec<UpstreamMessage> {
     let Some(head) = head else { return Vec::new() };
-    let is_heard = |recorded: &Recorded| {
+    let is_heard = |recorded: &RecordedEvent| {
         !matches!(
             recorded.event,
             Event::Asked { .. } | Event::Answered { .. } | Event::Failed { .. } | Event::Canceled { .. }
@@ -176,12 +180,12 @@ fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMessage> {
 }
 
 /// Whether somebody was to say that it may be done, and has not.
-fn was_held(events: &[Recorded]) -> bool {
+fn was_held(events: &[RecordedEvent]) -> bool {
     let has = |is: fn(&Event) -> bool| events.iter().any(|recorded| is(&recorded.event));
     let is_asked = has(|event| matches!(event, Event::Asked { .. }));
     let is_answered = has(|event| matches!(event, Event::Answered { .. }));
     let is_denied =
-        has(|event| matches!(event, Event::Failed { failure, .. } if failure.kind == Kind::Denied));
+        has(|event| matches!(event, Event::Failed { failure, .. } if failure.kind == FailureKind::Denied));
     is_asked && (!is_answered || is_denied)
 }
 
@@ -208,13 +212,13 @@ fn protocol(agent: &Agent) -> String {
     }
 }
 
-fn announced(record: &Audited) -> TimelineEntry {
+fn announced(record: &StoredAuditEvent) -> TimelineEntry {
     let event = &record.event;
     let told = Json::of(&Announced { record: record.record, event });
     entry(event.emitted_at, TimelineActor::Rialto, words::announced(record), told)
 }
 
-fn happened(recorded: &Recorded, is_taken: bool) -> TimelineEntry {
+fn happened(recorded: &RecordedEvent, is_taken: bool) -> TimelineEntry {
     let who = match &recorded.event {
         Event::Answered { .. } => TimelineActor::Caller,
         // Before the agent has taken it, only we ask: whether it may be done.

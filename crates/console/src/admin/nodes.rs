@@ -6,7 +6,7 @@
 use rialto_api_types::nodes::NodeRow;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
     node::{NodeDrain, NodeStatus},
 };
@@ -52,7 +52,7 @@ fn check_org(console: &Console, caller: &Caller) -> Result<(), Failure> {
         return Ok(());
     }
     let message = "nodes serve all orgs; use a token of the org `default`";
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }
 
 async fn find(console: &Console, name: &str) -> Result<NodeStatus, Failure> {
@@ -74,7 +74,7 @@ async fn missing(console: &Console, name: &str) -> Failure {
     } else {
         format!("there are {}", names.join(", "))
     };
-    Failure::new(Kind::NotFound, format!("there is no node \"{name}\"; {known}"))
+    Failure::new(FailureKind::NotFound, format!("there is no node \"{name}\"; {known}"))
 }
 
 fn drain_state(status: &NodeStatus) -> Value {

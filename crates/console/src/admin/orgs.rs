@@ -12,7 +12,7 @@ use rialto_api_types::{
 use rialto_model::{
     agent::Agent,
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, ProjectId, Scope, is_slug},
     store::CreatedTenant,
 };
@@ -39,7 +39,7 @@ pub async fn create(console: &Console, caller: &Caller, new: &NewOrg) -> Result<
         at_machine(console, "create")?;
         let org = OrgId::from(checked(&new.org, "org")?);
         if summaries(console).await?.contains_key(&org) {
-            return Err(Failure::new(Kind::Conflict, format!("the org {org} exists already")));
+            return Err(Failure::new(FailureKind::Conflict, format!("the org {org} exists already")));
         }
         operation.org(&org);
         let scope = Scope { org, ..Scope::default() };
@@ -77,7 +77,7 @@ async fn remove_now(
     let org = OrgId::from(name);
     let Some(summary) = orgs.get(&org) else { return Err(no_org(name, &orgs)) };
     if org == Scope::default().org {
-        return Err(Failure::new(Kind::Conflict, "the org default cannot be removed"));
+        return Err(Failure::new(FailureKind::Conflict, "the org default cannot be removed"));
     }
     operation.org(&org);
     operation.before(json!(summary));
@@ -87,7 +87,7 @@ async fn remove_now(
             "the org {org} has {} agents, {} tokens and {} policies; remove it with all of them with --force",
             summary.agents, summary.tokens, summary.policies
         );
-        return Err(Failure::new(Kind::Conflict, message));
+        return Err(Failure::new(FailureKind::Conflict, message));
     }
     for project in &summary.projects {
         empty_project(console, caller, &Scope { org: org.clone(), project: project.as_str().into() }).await?;
@@ -115,7 +115,7 @@ pub async fn create_project(console: &Console, caller: &Caller, new: &NewProject
         let project = ProjectId::from(checked(&new.project, "project")?);
         if project_summaries(console, &caller.scope.org).await?.contains_key(&project) {
             let message = format!("the org {} has a project {project} already", caller.scope.org);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         let tenant = created(console, caller, Scope { org: caller.scope.org.clone(), project });
         console.store().create_tenant(&tenant).await.map_err(store_failure)?;
@@ -142,7 +142,7 @@ pub async fn remove_project(
             let names: Vec<_> = projects.keys().map(ProjectId::as_str).collect();
             let message =
                 format!("the org {} has no project \"{name}\"; it has {}", scope.org, names.join(", "));
-            return Err(Failure::new(Kind::NotFound, message));
+            return Err(Failure::new(FailureKind::NotFound, message));
         };
         operation.before(json!(summary));
         if summary.agents + summary.tokens > 0 && !force {
@@ -150,7 +150,7 @@ pub async fn remove_project(
                 "the project {name} has {} agents and {} tokens; remove it with all of them with --force",
                 summary.agents, summary.tokens
             );
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         empty_project(console, caller, &scope).await
     };
@@ -256,7 +256,7 @@ fn at_machine(console: &Console, verb: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("orgs are {verb}d at the server's machine, with `rialto orgs {verb} NAME`");
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }
 
 fn checked<'a>(name: &'a str, what: &str) -> Result<&'a str, Failure> {
@@ -266,10 +266,10 @@ fn checked<'a>(name: &'a str, what: &str) -> Result<&'a str, Failure> {
     let message = format!(
         "{what}: \"{name}\" cannot be a name; use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first"
     );
-    Err(Failure::new(Kind::Invalid, message))
+    Err(Failure::new(FailureKind::Invalid, message))
 }
 
 fn no_org(name: &str, orgs: &BTreeMap<OrgId, OrgRow>) -> Failure {
     let names: Vec<_> = orgs.keys().map(OrgId::as_str).collect();
-    Failure::new(Kind::NotFound, format!("there is no org \"{name}\"; there are {}", names.join(", ")))
+    Failure::new(FailureKind::NotFound, format!("there is no org \"{name}\"; there are {}", names.join(", ")))
 }

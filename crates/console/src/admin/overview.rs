@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rialto_api_types::overview::{AgentCounts, RecentCalls};
 use rialto_engine::directory::Entry;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
     call::Caller,
     failure::Failure,
-    rights::Right,
     store::TaskFilter,
+    token_scopes::TokenScope,
 };
 
 use super::{agents::may_see, tools, traffic};
@@ -44,7 +44,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     console.engine().sync().await?;
     let registry = console.engine().registry();
     // Whoever may not look around is told nothing of what there is.
-    let looks = Console::need(caller, Right::Discover).is_ok();
+    let looks = Console::need(caller, TokenScope::Discover).is_ok();
     let mut agents = if looks { registry.agents(&caller.scope) } else { Vec::new() };
     agents.retain(|agent| may_see(console, caller, agent));
     let directory = registry.directory(&caller.scope);
@@ -54,7 +54,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
         all: agents.len(),
         healthy: agents.iter().filter(|agent| agent.health == Health::Healthy).count(),
         unwell: agents.iter().filter(is_unwell).count(),
-        external: agents.iter().filter(|agent| agent.trust == Trust::External).count(),
+        external: agents.iter().filter(|agent| agent.trust == AgentTrust::External).count(),
     };
     let waiting = TaskFilter {
         caller: Some(caller.id.clone()),

@@ -9,8 +9,8 @@ use rialto_api_types::policies::{
 };
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerId, CallerKind, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, CallerId, CallerKind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, Scope},
 };
 use rialto_policy::{
@@ -99,7 +99,7 @@ pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<Text
     let is_it = |text: &Text| text.name == name || text.name.strip_suffix(".cedar") == Some(name);
     texts.into_iter().find(is_it).ok_or_else(|| {
         Failure::new(
-            Kind::NotFound,
+            FailureKind::NotFound,
             format!("there is no policy \"{name}\"; `rialto policy list` shows those there are"),
         )
     })
@@ -118,7 +118,10 @@ pub async fn save(
         .administer(caller, Action::AdminPolicies, &operation, async {
             let scope = scope(console, caller, location.all_orgs)?;
             if let Some(problem) = foreign_agent(console, &scope, name, text) {
-                return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
+                return Err(Failure::new(
+                    FailureKind::Invalid,
+                    format!("{}: {}", problem.place, problem.message),
+                ));
             }
             let before = policy_texts(console).await;
             let kept = console.office().save_policy(&scope, name, text, location.shelf).await?;
@@ -176,7 +179,8 @@ pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Fa
     let scope = scope(console, caller, false)?;
     let mut sources = console.office().policies().await?;
     sources.retain(|source| scope.includes(source.org.as_ref()));
-    let policy = Policy::parse(&sources).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+    let policy =
+        Policy::parse(&sources).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))?;
     Ok(policy.ids())
 }
 
@@ -250,7 +254,7 @@ pub async fn validate(
 /// Whether something would be allowed, and why.
 pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) -> Result<Answer, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
     let action = Action::parse(&asked.action).ok_or_else(|| {
         let names = Action::ALL.map(Action::as_str).join(", ");
         invalid(format!("\"{}\" is not an action; use one of {names}", asked.action))
@@ -269,7 +273,7 @@ pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) ->
     let policy = console.engine().policy();
     Ok(Answer {
         caller: who.id.clone(),
-        target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
+        target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), CallTarget::verb),
         decision: policy.decide(&question),
         why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
         findings: visible(console, caller, policy.explain(&question)),
@@ -292,7 +296,7 @@ pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Find
     let mut found: Vec<Finding> = Vec::new();
     let skills = agent.card.skills.iter().take(ASKED).cloned().map(Some);
     for skill in skills.chain([None]) {
-        let target = Target { agent: Arc::clone(agent), skill };
+        let target = CallTarget { agent: Arc::clone(agent), skill };
         let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
         for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
@@ -343,7 +347,7 @@ fn scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<PolicySco
             let message = format!(
                 "policies that apply to all orgs belong to the server's owner; leave allOrgs out to write one for org {org}"
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         (false, true) => SharedPolicies::Included,
         (false, false) => SharedPolicies::Hidden,
@@ -433,10 +437,10 @@ fn who(
     }
 }
 
-fn target(console: &Console, caller: &Caller, name: &str) -> Result<Target, Failure> {
+fn target(console: &Console, caller: &Caller, name: &str) -> Result<CallTarget, Failure> {
     let registry = console.engine().registry();
     if let Some(entry) = registry.directory(&caller.scope).find(name) {
         return Ok(entry.target());
     }
-    Ok(Target { agent: registry.find(&caller.scope, name)?, skill: None })
+    Ok(CallTarget { agent: registry.find(&caller.scope, name)?, skill: None })
 }

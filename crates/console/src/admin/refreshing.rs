@@ -12,7 +12,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 use rialto_policy::Action;
@@ -71,7 +71,7 @@ impl Rounds {
         let mut rounds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if rounds.iter().any(|known| known.scope == round.scope && !known.is_over()) {
             let message = "cards are being fetched already; wait until that is over, and try again";
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
         rounds.retain(|known| known.scope != round.scope);
         rounds.push(Arc::clone(round));

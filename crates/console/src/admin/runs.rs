@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use rialto_engine::{Request, Running, Step};
 use rialto_flow::definition::Workflow;
 use rialto_model::{
-    call::{Caller, Door, Target},
-    deployed::skill,
-    failure::{Failure, Kind},
+    backing::skill,
+    call::{CallTarget, Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowRun, FlowStatus, RunFilter, RunRecord, RunState},
     ids::TaskId,
     json::{Extra, Json},
     message::Part,
-    rights::Right,
     task::{Task, TaskState},
+    token_scopes::TokenScope,
     trace::Trace,
 };
 use rialto_policy::Action;
@@ -89,7 +89,7 @@ pub async fn list(
     caller: &Caller,
     filter: &Filter,
 ) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::need(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     let limit = page_size(filter.limit);
     let own = filter.own || !console.sees_all(caller);
@@ -111,7 +111,7 @@ pub(crate) async fn latest(
     caller: &Caller,
     name: &str,
 ) -> Result<Option<FlowRun>, Failure> {
-    if Console::need(caller, Right::Call).is_err() {
+    if Console::need(caller, TokenScope::Call).is_err() {
         return Ok(None);
     }
     let own = (!console.sees_all(caller)).then(|| caller.id.clone());
@@ -121,13 +121,13 @@ pub(crate) async fn latest(
 
 /// A run as it stands, with its steps.
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::need(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     // The task first: a run that has gone on since then is not said to wait.
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
     let may_see = |record: &RunRecord| record.run.caller == caller.id || console.sees_all(caller);
-    let none = || Failure::new(Kind::NotFound, format!("there is no run \"{id}\" that you may see"));
+    let none = || Failure::new(FailureKind::NotFound, format!("there is no run \"{id}\" that you may see"));
     let record = found.filter(may_see).ok_or_else(none)?;
     Ok(match head {
         Some(head) => as_task_state(record, head.state),
@@ -148,7 +148,8 @@ fn as_task_state(mut record: RunRecord, task: TaskState) -> RunRecord {
 pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Run, Failure> {
     let (task, _) = tasks::show(console, caller, id).await?;
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
-    let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
+    let record =
+        found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no run \"{id}\"")))?;
     let record = as_task_state(record, task.head.state);
     let workflow = console.flows().book().workflow_of(&record.run).await.ok();
     Ok(Run { record, workflow, task })
@@ -156,10 +157,10 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Run, F
 
 /// Begins a run of a definition from a form, which goes on by itself. A draft is tried out.
 pub async fn begin(console: &Console, caller: &Caller, flow: &Flow, part: Part) -> Result<Begun, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     let (book, is_draft) = (console.flows().book(), flow.status == FlowStatus::Draft);
     let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
+    let request = Request::message(caller.clone(), EntryProtocol::Console, target, vec![part]);
     let mut running = console.engine().call(request).await?;
     // The first thing that a run tells is that it is written down.
     let first = running.next().await;
@@ -179,7 +180,7 @@ pub async fn start(
     input: Json,
     how: How,
 ) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     let engine = console.engine();
     let (target, args) = match what {
         What::Kept { name, is_draft } => {
@@ -190,7 +191,7 @@ pub async fn start(
             let agent = engine.registry().flows(&caller.scope).await?;
             let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
             let args = Json::of(&members.into_iter().collect::<Extra>());
-            (Target { agent, skill: Some(Arc::new(skill(INLINE, INLINE, ""))) }, args)
+            (CallTarget { agent, skill: Some(Arc::new(skill(INLINE, INLINE, ""))) }, args)
         }
     };
     let request = Request {
@@ -225,13 +226,13 @@ pub async fn tell(
     part: Part,
     how: How,
 ) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     if tasks::is_others(console, caller, id).await? {
         console.admit(caller, Action::AdminAgents).await?;
         return console.engine().answer_for(caller, id, vec![part]).await;
     }
     let worker = console.engine().worker(caller, id).await?;
-    let target = Target { agent: worker.agent, skill: None };
+    let target = CallTarget { agent: worker.agent, skill: None };
     let request = Request {
         task: Some(id.to_owned()),
         trace: how.trace,
@@ -243,11 +244,11 @@ pub async fn tell(
 
 /// Takes a run of the caller's own up again that nobody works on.
 pub async fn resume(console: &Console, caller: &Caller, id: &str) -> Result<Running, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     console.engine().rejoin(caller, id).await.map_err(|failure| match failure.kind {
-        Kind::Conflict => {
+        FailureKind::Conflict => {
             let message = format!("run {id} is over, or goes on already: there is nothing to resume");
-            Failure::new(Kind::Conflict, message)
+            Failure::new(FailureKind::Conflict, message)
         }
         _ => failure,
     })

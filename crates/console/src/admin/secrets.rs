@@ -6,8 +6,8 @@
 use rialto_api_types::secrets::SecretSummary;
 use rialto_model::{
     call::Caller,
-    credential::{Secret, Source},
-    failure::{Failure, Kind},
+    credential::{Secret, SecretSource},
+    failure::{Failure, FailureKind},
     ids::is_slug,
 };
 use rialto_policy::Action;
@@ -52,7 +52,7 @@ pub(super) async fn put(
     secret: &Secret,
 ) -> Result<(), Failure> {
     trusted_with_secrets(console, caller)?;
-    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    let invalid = |message: String| Err(Failure::new(FailureKind::Invalid, message));
     if !is_slug(name) {
         let rule = "use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
         return invalid(format!("\"{name}\" cannot be the name of a secret; {rule}"));
@@ -73,7 +73,7 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Ve
             if !is_slug(name) {
                 let message =
                     format!("there is no secret {name}; `rialto secrets list` shows those there are");
-                return Err(Failure::new(Kind::NotFound, message));
+                return Err(Failure::new(FailureKind::NotFound, message));
             }
             operation.before(state(console, name).await?);
             console.office().remove_secret(name).await?;
@@ -95,12 +95,12 @@ fn trusted_with_secrets(console: &Console, caller: &Caller) -> Result<(), Failur
         return Ok(());
     }
     let message = "these are secrets of this server's machine: use `rialto secrets` there, or, from the org default, set [server] allow_commands_over_api";
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }
 
 /// The agents of the caller's project that a secret is for.
 fn users(console: &Console, caller: &Caller, name: &str) -> Vec<String> {
-    let wanted = Source::Store(name.to_owned());
+    let wanted = SecretSource::Store(name.to_owned());
     let mut agents = console.engine().registry().agents(&caller.scope);
     agents.retain(|agent| {
         agent.credential.as_ref().is_some_and(|credential| {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rialto_api_types::tokens::SessionRow;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TokenId,
     store::Token,
 };
@@ -91,7 +91,7 @@ pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignedIn) {
                 return;
             }
             let operation = Operation::new("session.sign_in", "");
-            let refused: Result<(), Failure> = Err(Failure::new(Kind::Denied, why.as_str()));
+            let refused: Result<(), Failure> = Err(Failure::new(FailureKind::Denied, why.as_str()));
             let _ = console.record(&Caller::stranger(), &operation, refused).await;
             return;
         }
@@ -121,7 +121,7 @@ async fn end_now(console: &Console, caller: &Caller, id: &str, operation: &Opera
         let message = format!(
             "there is no session \"{id}\" that you may end; `rialto sessions list` shows those there are"
         );
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     };
     let session = session.ok_or_else(missing)?;
     operation.org(&session.scope.org);

@@ -8,8 +8,8 @@ use rialto_model::{
     call::Caller,
     failure::Failure,
     ids::AgentId,
-    rights::Right,
-    routing::{Beta, Dispatch, StandingQuery, Window},
+    routing::{ActivityWindow, BetaDistribution, Dispatch, RoutingStatsQuery},
+    token_scopes::TokenScope,
 };
 
 use super::dispatches;
@@ -28,17 +28,17 @@ pub struct Known {
     /// The type.
     pub work_type: String,
     /// Those who were considered for it lately, by name.
-    pub agents: BTreeMap<String, Beta>,
+    pub agents: BTreeMap<String, BetaDistribution>,
 }
 
 /// What is known of how well one agent does each type of work that it was observed at, what it was observed at last first. Whoever
 /// sees only its own choices is told of the types of work that it gave away itself.
 pub async fn of_agent(console: &Console, caller: &Caller, agent: &Agent) -> Result<Vec<Known>, Failure> {
-    if Console::need(caller, Right::Call).is_err() {
+    if Console::need(caller, TokenScope::Call).is_err() {
         return Ok(Vec::new());
     }
     let org = &caller.scope.org;
-    let mut works = console.store().works(org, &agent.id, LOOKED_AT).await.map_err(store_failure)?;
+    let mut works = console.store().success_rates(org, &agent.id, LOOKED_AT).await.map_err(store_failure)?;
     if !console.sees_all(caller) {
         let filter = dispatches::Filter { limit: Some(LOOKED_AT), ..dispatches::Filter::default() };
         let (own, _) = dispatches::list(console, caller, &filter).await?;
@@ -63,16 +63,17 @@ pub async fn of(console: &Console, caller: &Caller, choices: &[Dispatch]) -> Res
         }
     }
     let now = console.engine().now();
-    let window = Window { now, since: now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now) };
+    let window =
+        ActivityWindow { now, since: now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now) };
     let mut known = Vec::new();
     for (work_type, names) in considered.into_iter().take(WORKS) {
-        let query = StandingQuery {
+        let query = RoutingStatsQuery {
             org: caller.scope.org.clone(),
             work_type: work_type.to_owned(),
             agents: names.keys().map(|id| (*id).clone()).collect(),
             window,
         };
-        let standings = console.store().standings(&query).await.map_err(store_failure)?;
+        let standings = console.store().routing_stats(&query).await.map_err(store_failure)?;
         let agents = names.into_iter().filter_map(|(id, name)| {
             standings.get(id).map(|standing| (name.to_owned(), standing.posterior.beta()))
         });

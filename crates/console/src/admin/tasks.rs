@@ -3,15 +3,15 @@
 use rialto_api_types::tasks::UndeliveredPush;
 use rialto_engine::{Following, Request};
 use rialto_model::{
-    call::{Caller, Door, Target},
-    event::Recorded,
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller, EntryProtocol},
+    event::RecordedEvent,
+    failure::{Failure, FailureKind},
     ids::TaskId,
     message::Part,
-    push::Push,
-    rights::Right,
+    push::PushSubscription,
     store::TaskFilter,
     task::{Task, TaskHead, TaskState},
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 
@@ -46,7 +46,7 @@ pub struct Page {
 
 /// The tasks of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
@@ -69,7 +69,11 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
 }
 
 /// A task and everything that happened to it, as far as it is written down.
-pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task, Vec<Recorded>), Failure> {
+pub async fn show(
+    console: &Console,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Task, Vec<RecordedEvent>), Failure> {
     let head = head(console, caller, id).await?;
     let events = console.store().events(&head.id, 0).await.map_err(store_failure)?;
     let mut task = Task::new(head.as_opened());
@@ -89,13 +93,17 @@ pub async fn look(console: &Console, caller: &Caller, id: &str) -> Result<Task, 
 }
 
 /// Push notifications that were given up, newest first.
-pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
+pub async fn undelivered(
+    console: &Console,
+    caller: &Caller,
+    limit: usize,
+) -> Result<Vec<PushSubscription>, Failure> {
     console.admit(caller, Action::AdminAudit).await?;
     console.engine().dead_pushes(&caller.scope, limit).await
 }
 
 /// Push notification that was given up, without what it is shown at its address.
-pub fn undelivered_push(push: &Push) -> UndeliveredPush {
+pub fn undelivered_push(push: &PushSubscription) -> UndeliveredPush {
     UndeliveredPush {
         task: push.task.clone(),
         id: push.id.clone(),
@@ -120,7 +128,7 @@ pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task
         console.admit(caller, Action::AdminAgents).await?;
         return console.engine().cancel_for(caller, id).await;
     }
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     console.engine().cancel(caller, id).await
 }
 
@@ -132,11 +140,11 @@ pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Re
         let running = console.engine().answer_for(caller, id, vec![part]).await?;
         return Ok(running.task().clone());
     }
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     let target = console.engine().worker(caller, id).await?;
     let request = Request {
         task: Some(id.to_owned()),
-        ..Request::message(caller.clone(), Door::Http, target, vec![part])
+        ..Request::message(caller.clone(), EntryProtocol::Http, target, vec![part])
     };
     let running = console.engine().call(request).await?;
     Ok(running.task().clone())
@@ -144,20 +152,20 @@ pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Re
 
 /// Says more after a task of the caller's own is over: a new task in the same conversation.
 pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     let head = head(console, caller, id).await?;
     let worker = console.engine().worker(caller, id).await?;
     let Some(context) = head.remote.context_id else {
         let message =
             format!("the agent has named no conversation that task {id} belongs to; begin a new task");
-        return Err(Failure::new(Kind::Conflict, message));
+        return Err(Failure::new(FailureKind::Conflict, message));
     };
     // Words are not what a skill with a schema takes: they go to the agent, which knows the conversation.
     let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
-    let target = Target { agent: worker.agent, skill };
+    let target = CallTarget { agent: worker.agent, skill };
     let request = Request {
         context: Some(context),
-        ..Request::message(caller.clone(), Door::Console, target, vec![part])
+        ..Request::message(caller.clone(), EntryProtocol::Console, target, vec![part])
     };
     let running = console.engine().call(request).await?;
     Ok(running.task().clone())
@@ -166,7 +174,7 @@ pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> 
 /// Whether the caller may call a task off and answer it: its own, or anybody's where it may administer agents.
 pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<(), Failure> {
     if is_own(caller, head) {
-        Console::own(caller, Right::Call)
+        Console::own(caller, TokenScope::Call)
     } else {
         console.may(caller, Action::AdminAgents)
     }
@@ -176,11 +184,11 @@ pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<()
 pub async fn begin(
     console: &Console,
     caller: &Caller,
-    target: Target,
+    target: CallTarget,
     part: Part,
 ) -> Result<TaskId, Failure> {
-    Console::own(caller, Right::Call)?;
-    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
+    Console::own(caller, TokenScope::Call)?;
+    let request = Request::message(caller.clone(), EntryProtocol::Console, target, vec![part]);
     let running = console.engine().call(request).await?;
     Ok(running.task().clone())
 }
@@ -196,9 +204,10 @@ pub(super) async fn is_others(console: &Console, caller: &Caller, id: &str) -> R
 }
 
 async fn head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
-    Console::own(caller, Right::Call)?;
+    Console::own(caller, TokenScope::Call)?;
     console.engine().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
-    head.filter(|head| is_own(caller, head) || console.sees_all(caller))
-        .ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you may see")))
+    head.filter(|head| is_own(caller, head) || console.sees_all(caller)).ok_or_else(|| {
+        Failure::new(FailureKind::NotFound, format!("there is no task \"{id}\" that you may see"))
+    })
 }

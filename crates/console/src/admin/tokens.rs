@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use rialto_api_types::tokens::{NewToken, TokenRole, TokenRow, TokenState};
 use rialto_model::{
     call::{Caller, CallerId, CallerKind},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, ProjectId, Scope, fresh, is_slug},
-    rights::Rights,
     store::{TaskFilter, Token},
+    token_scopes::TokenScopes,
 };
 use rialto_policy::Action;
 use serde_json::json;
@@ -45,21 +45,21 @@ pub(super) async fn create_now(
     wanted: &NewToken,
     operation: &Operation,
 ) -> Result<(Token, String), Failure> {
-    let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+    let invalid = |message: &str| Failure::new(FailureKind::Invalid, message);
     let name = wanted.caller.trim();
     if name.is_empty() || name.len() > LONGEST_NAME {
         return Err(invalid("caller: say whose token it is, in at most 200 bytes"));
     }
     let scopes = wanted.scopes.iter().copied();
     let rights = match wanted.role {
-        _ if !wanted.scopes.is_empty() => Rights::of(scopes),
-        Some(TokenRole::Owner) => Rights::ALL,
-        None => Rights::default(),
+        _ if !wanted.scopes.is_empty() => TokenScopes::of(scopes),
+        Some(TokenRole::Owner) => TokenScopes::ALL,
+        None => TokenScopes::default(),
     };
     let rights = if wanted.role == Some(TokenRole::Owner) { rights.with_owner() } else { rights };
     if rights.is_owner() && !console.at_machine() && !caller.rights.is_owner() {
         let message = "role: only an owner makes a token of an owner; at the machine that is `rialto tokens create NAME --role owner`";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     if let Some(right) = rights.each().find(|right| !caller.rights.have(*right)) {
         return Err(right.lacking());
@@ -113,7 +113,7 @@ async fn is_new_name(console: &Console, scope: &Scope, name: &str) -> Result<(),
          choose another name, have {name} make it with a token of its own, or make it at the server's machine with \
          `rialto tokens create {name}`"
     );
-    Err(Failure::new(Kind::Denied, message))
+    Err(Failure::new(FailureKind::Denied, message))
 }
 
 /// Takes a token back: it lets nobody in from the very next request on.
@@ -123,7 +123,8 @@ pub async fn revoke(console: &Console, caller: &Caller, id: &str) -> Result<(), 
         .administer(caller, Action::AdminTokens, &operation, async {
             let (tokens, now) = (list(console, caller).await?, console.engine().now());
             let token = tokens.into_iter().find(|token| token.id == id);
-            let missing = || Failure::new(Kind::NotFound, format!("there is no token \"{id}\" in this org"));
+            let missing =
+                || Failure::new(FailureKind::NotFound, format!("there is no token \"{id}\" in this org"));
             let token = token.ok_or_else(missing)?;
             operation.org(&token.scope.org);
             operation.before(json!(token_row(&token, now)));
@@ -177,11 +178,11 @@ fn scope(console: &Console, caller: &Caller, wanted: &NewToken) -> Result<Scope,
     if !is_slug(org.as_str()) || !is_slug(project.as_str()) {
         let message =
             "org and project: use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
-        return Err(Failure::new(Kind::Invalid, message));
+        return Err(Failure::new(FailureKind::Invalid, message));
     }
     if org != caller.scope.org && !console.at_machine() {
         let message = "org: a token of another org is made at the server's machine, with `rialto tokens create NAME --org ORG`";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     Ok(Scope { org, project })
 }
@@ -190,8 +191,10 @@ fn end(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
     if days == 0 {
         let message =
             "expiresDays: write a number of days, 1 or more, or leave it out for a token without an end";
-        return Err(Failure::new(Kind::Invalid, message));
+        return Err(Failure::new(FailureKind::Invalid, message));
     }
     let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
-    end.map_err(|_| Failure::new(Kind::Invalid, "expiresDays: that is further away than the calendar goes"))
+    end.map_err(|_| {
+        Failure::new(FailureKind::Invalid, "expiresDays: that is further away than the calendar goes")
+    })
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use rialto_engine::registry::{Deployment, Registered};
 use rialto_model::{
-    agent::{Agent, Trust},
+    agent::{Agent, AgentTrust},
+    backing::{Backing, BackingTransport, SettingPiece},
     call::Caller,
-    deployed::{Backing, Piece, Via},
-    failure::{Failure, Kind},
-    rights::Right,
+    failure::{Failure, FailureKind},
+    token_scopes::TokenScope,
 };
 use rialto_policy::Action;
 
@@ -26,7 +26,7 @@ use crate::{
 
 /// What is deployed in the caller's project and may be seen by it.
 pub async fn seen(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
-    Console::need(caller, Right::Discover)?;
+    Console::need(caller, TokenScope::Discover)?;
     console.engine().sync().await?;
     let mut rows = deployed(console, caller);
     rows.retain(|row| may_see(console, caller, row));
@@ -90,7 +90,8 @@ async fn deploy_now(
     deployed.map_err(|error| {
         let failure = Failure::from(error);
         // Whoever speaks to servers tells of one that it may not go to as of one that does not answer.
-        let is_barred = failure.kind == Kind::Denied || is_near && failure.kind == Kind::PeerUnreachable;
+        let is_barred =
+            failure.kind == FailureKind::Denied || is_near && failure.kind == FailureKind::PeerUnreachable;
         if is_barred { with_way_in(console, caller, failure, "rialto tools add") } else { failure }
     })
 }
@@ -102,14 +103,14 @@ fn trust_of(
     caller: &Caller,
     wanted: &Deployment,
     known: Option<&Agent>,
-) -> Result<Option<Trust>, Failure> {
+) -> Result<Option<AgentTrust>, Failure> {
     match wanted.trust {
         Some(level) => {
             let level = assignable(level.as_str())?;
             may_trust(console, caller, level).map(|()| Some(level))
         }
         None if known.is_some() => Ok(None),
-        None => Ok(console.may(caller, Action::AdminPolicies).is_err().then_some(Trust::External)),
+        None => Ok(console.may(caller, Action::AdminPolicies).is_err().then_some(AgentTrust::External)),
     }
 }
 
@@ -144,12 +145,12 @@ fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
         Some(row) => format!("{name} is a tool of {}; name that: {}", row.slug, row.slug),
         None => format!("nothing is deployed as \"{name}\"; `rialto tools list` shows what is"),
     };
-    Failure::new(Kind::NotFound, message)
+    Failure::new(FailureKind::NotFound, message)
 }
 
 /// Whether an address is one of this machine or of its network, as it is written.
-fn is_near(via: &Via) -> bool {
-    let Via::Http(endpoint) = via else { return false };
+fn is_near(via: &BackingTransport) -> bool {
+    let BackingTransport::Http(endpoint) = via else { return false };
     match url::Url::parse(&endpoint.url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
@@ -164,12 +165,12 @@ fn stays_away(wanted: &Deployment) -> Result<(), Failure> {
     let denied = |what: &str| {
         let message =
             format!("{what}: set [server] allow_commands_over_api, or use `rialto tools add` there");
-        Err(Failure::new(Kind::Denied, message))
+        Err(Failure::new(FailureKind::Denied, message))
     };
-    if matches!(via, Via::Command(_)) {
+    if matches!(via, BackingTransport::Command(_)) {
         return denied("commands run on this server's machine");
     }
-    let leads_here = |piece: &Piece| matches!(piece, Piece::From(_));
+    let leads_here = |piece: &SettingPiece| matches!(piece, SettingPiece::From(_));
     if via.settings().values().any(|setting| setting.pieces().iter().any(leads_here)) {
         return denied("these are secrets of this server's machine");
     }

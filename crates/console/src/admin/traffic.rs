@@ -8,10 +8,10 @@
 use jiff::Timestamp;
 use rialto_api_types::overview::RecentCalls;
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     call::Caller,
     failure::Failure,
-    store::{AuditFilter, Audited},
-    verb::{Outcome, Phase, VerbEvent},
+    store::{AuditFilter, StoredAuditEvent},
 };
 
 use crate::{Console, console::store_failure};
@@ -51,12 +51,12 @@ pub(super) async fn calls(console: &Console, caller: &Caller) -> Result<RecentCa
     let mut tally = Tally::new(console.engine().now());
     let read = async |before: Option<u64>, limit: usize| {
         let filter = AuditFilter { before, limit, ..AuditFilter::default() };
-        console.store().audit_trail(&caller.scope, &filter).await.map_err(store_failure)
+        console.store().audit_records(&caller.scope, &filter).await.map_err(store_failure)
     };
     let mut newest = Vec::new();
     let mut oldest = None;
     for _ in 0..EXACT / AT_ONCE {
-        newest = read(oldest.as_ref().map(|it: &Audited| it.record), AT_ONCE).await?;
+        newest = read(oldest.as_ref().map(|it: &StoredAuditEvent| it.record), AT_ONCE).await?;
         tally.add(&newest, 1.0);
         oldest = newest.last().cloned().or(oldest);
         if newest.len() < AT_ONCE || !oldest.as_ref().is_some_and(|it| tally.is_within(it)) {
@@ -89,7 +89,7 @@ pub(super) async fn calls(console: &Console, caller: &Caller) -> Result<RecentCa
 }
 
 /// Whether a block is like what was left out before it: near enough, and not much slower.
-fn stands_for(block: &[Audited], before: &Audited) -> bool {
+fn stands_for(block: &[StoredAuditEvent], before: &StoredAuditEvent) -> bool {
     let (Some(first), Some(last)) = (block.first(), block.last()) else { return false };
     let (at, left_out) = (first.event.emitted_at, before.record.saturating_sub(first.record));
     let gap = before.event.emitted_at.duration_since(at).as_secs_f64().max(0.001);
@@ -98,7 +98,7 @@ fn stands_for(block: &[Audited], before: &Audited) -> bool {
 }
 
 /// How many records to leave out behind these, so that about one block is read for each minute.
-fn skip(read: &[Audited]) -> u64 {
+fn skip(read: &[StoredAuditEvent]) -> u64 {
     let (Some(first), Some(last)) = (read.first(), read.last()) else { return 0 };
     let span = first.record - last.record + 1;
     let took = first.event.emitted_at.duration_since(last.event.emitted_at).as_secs_f64().max(0.001);
@@ -113,7 +113,7 @@ fn skip(read: &[Audited]) -> u64 {
     in_a_minute.saturating_sub(BLOCK as u64)
 }
 
-fn seconds(record: &Audited) -> i64 {
+fn seconds(record: &StoredAuditEvent) -> i64 {
     record.event.emitted_at.as_second()
 }
 
@@ -133,23 +133,24 @@ impl Tally {
         }
     }
 
-    fn is_within(&self, record: &Audited) -> bool {
+    fn is_within(&self, record: &StoredAuditEvent) -> bool {
         self.piece(&record.event).is_some()
     }
 
     /// The minute that something belongs to, if it is one of the hour.
-    fn piece(&self, event: &VerbEvent) -> Option<usize> {
+    fn piece(&self, event: &AuditEvent) -> Option<usize> {
         let ago = (self.now.as_second() - event.emitted_at.as_second()).max(0) / PIECE;
         usize::try_from(ago).ok().and_then(|ago| (PIECES - 1).checked_sub(ago))
     }
 
     /// Counts records, each of which stands for so many.
-    fn add(&mut self, records: &[Audited], weight: f64) {
+    fn add(&mut self, records: &[StoredAuditEvent], weight: f64) {
         self.is_estimated |= weight > 1.0;
-        for event in records.iter().map(|record| &record.event).filter(|event| event.phase == Phase::PostVerb)
+        for event in
+            records.iter().map(|record| &record.event).filter(|event| event.phase == AuditPhase::PostVerb)
         {
             let Some(at) = self.piece(event) else { continue };
-            let has_failed = event.outcome == Some(Outcome::Failed);
+            let has_failed = event.outcome == Some(InvocationOutcome::Failed);
             let counts = |is_so: bool| if is_so { weight } else { 0.0 };
             self.ended += weight;
             self.failed += counts(has_failed && !event.context.denied);

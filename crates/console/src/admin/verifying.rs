@@ -13,8 +13,8 @@ use std::{
 use jiff::Timestamp;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
-    store::Verdict,
+    failure::{Failure, FailureKind},
+    store::ChainVerification,
 };
 use rialto_policy::Action;
 use tokio::sync::Notify;
@@ -32,7 +32,7 @@ pub struct Verification {
     /// The number of the last record when it began.
     pub end: u64,
     reached: Arc<AtomicU64>,
-    verdict: OnceLock<Result<Verdict, Failure>>,
+    verdict: OnceLock<Result<ChainVerification, Failure>>,
     is_over: Notify,
 }
 
@@ -55,11 +55,11 @@ impl Verification {
     }
 
     /// What came of it; none while it goes on.
-    pub fn verdict(&self) -> Option<&Result<Verdict, Failure>> {
+    pub fn verdict(&self) -> Option<&Result<ChainVerification, Failure>> {
         self.verdict.get()
     }
 
-    fn end(&self, verdict: Result<Verdict, Failure>) {
+    fn end(&self, verdict: Result<ChainVerification, Failure>) {
         // Only whoever compares ends it, once.
         if self.verdict.set(verdict).is_ok() {
             self.is_over.notify_waiters();
@@ -87,7 +87,7 @@ impl Verifications {
 /// Begins to compare the trail, unless that goes on already. It is waited for a moment.
 pub async fn begin(console: &Console, caller: &Caller) -> Result<(), Failure> {
     console.admit(caller, Action::AdminAudit).await?;
-    let end = console.store().audit_end().await.map_err(store_failure)?;
+    let end = console.store().last_audit_number().await.map_err(store_failure)?;
     let fresh = Verification::new(console.engine().now(), end);
     let (verification, is_new) = console.verifications().join(Arc::new(fresh));
     let over = verification.is_over.notified();
@@ -106,8 +106,8 @@ pub async fn begin(console: &Console, caller: &Caller) -> Result<(), Failure> {
 async fn compare(console: Console, verification: Arc<Verification>) {
     let stop = console.parts().stop.clone();
     let verdict = tokio::select! {
-        verdict = console.store().verify_audit_in_sight(Arc::clone(&verification.reached)) => verdict.map_err(store_failure),
-        () = stop.cancelled() => Err(Failure::new(Kind::Busy, "the server is stopping; verify the trail again when it is back")),
+        verdict = console.store().verify_audit_with_progress(Arc::clone(&verification.reached)) => verdict.map_err(store_failure),
+        () = stop.cancelled() => Err(Failure::new(FailureKind::Busy, "the server is stopping; verify the trail again when it is back")),
     };
     verification.end(verdict);
 }
@@ -130,7 +130,7 @@ mod tests {
         assert!(is_new && first.verdict().is_none());
         let (same, is_new) = all.join(fresh());
         assert!(!is_new && Arc::ptr_eq(&first, &same));
-        first.end(Ok(Verdict::Sound { records: 7, last: 7, seal: String::new() }));
+        first.end(Ok(ChainVerification::Sound { records: 7, last: 7, seal: String::new() }));
         let (next, is_new) = all.join(fresh());
         assert!(is_new && !Arc::ptr_eq(&first, &next), "one that is over is not looked at again");
     }

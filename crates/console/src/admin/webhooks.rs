@@ -2,12 +2,12 @@
 
 use rialto_api_types::webhooks::{NewWebhook, WebhookRow, WebhookState};
 use rialto_model::{
+    audit_event::AuditPhase,
     call::Caller,
-    credential::Source,
-    failure::{Failure, Kind},
+    credential::SecretSource,
+    failure::{Failure, FailureKind},
     ids::{OrgId, fresh, is_slug},
-    verb::Phase,
-    webhook::{Standing, Webhook},
+    webhook::{DeliveryState, Webhook},
 };
 use rialto_policy::Action;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn add_now(
         secret,
         allow_private: console.may_use_private_addresses(caller),
         created_at: console.engine().now(),
-        standing: Standing::default(),
+        standing: DeliveryState::default(),
     };
     operation.org(&webhook.org);
     console.store().put_webhook(&webhook).await.map_err(store_failure)?;
@@ -99,7 +99,7 @@ pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Web
             let webhook = find_to_change(console, caller, name, &operation).await?;
             console.store().retry_webhook(&webhook.id).await.map_err(store_failure)?;
             let after = Webhook {
-                standing: Standing { disabled: None, failures: 0, ..webhook.standing.clone() },
+                standing: DeliveryState { disabled: None, failures: 0, ..webhook.standing.clone() },
                 ..webhook.clone()
             };
             operation.after(state_of(&after));
@@ -161,18 +161,18 @@ async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Webhook,
         (Some(webhook), None) => Ok(webhook),
         (Some(_), Some(_)) => {
             let message = format!("several webhooks have the address {name}; say which id is meant");
-            Err(Failure::new(Kind::Invalid, message))
+            Err(Failure::new(FailureKind::Invalid, message))
         }
         (None, _) => {
             let message = format!("there is no webhook \"{name}\"; see `rialto webhooks list`");
-            Err(Failure::new(Kind::NotFound, message))
+            Err(Failure::new(FailureKind::NotFound, message))
         }
     }
 }
 
 /// The address, if events can be sent there.
 fn address(text: &str) -> Result<String, Failure> {
-    let wrong = |why: &str| Failure::new(Kind::Invalid, format!("\"{}\" {why}", without_query(text)));
+    let wrong = |why: &str| Failure::new(FailureKind::Invalid, format!("\"{}\" {why}", without_query(text)));
     let url = text.parse::<Url>().map_err(|_| wrong("is no address; write https://example.com/hook"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(wrong("cannot be sent to; write an address like https://example.com/hook"));
@@ -191,38 +191,38 @@ fn org(console: &Console, caller: &Caller, wanted: &NewWebhook) -> Result<OrgId,
         Some(_) if !console.at_machine() => {
             let message =
                 "calls of another org are told at the server's machine, with `rialto webhooks add --org`";
-            Err(Failure::new(Kind::Denied, message))
+            Err(Failure::new(FailureKind::Denied, message))
         }
         Some(org) if is_slug(org) => Ok(OrgId::from(org)),
-        Some(org) => Err(Failure::new(Kind::Invalid, format!("\"{org}\" is no org"))),
+        Some(org) => Err(Failure::new(FailureKind::Invalid, format!("\"{org}\" is no org"))),
     }
 }
 
-fn phases(events: &[String]) -> Result<Vec<Phase>, Failure> {
+fn phases(events: &[String]) -> Result<Vec<AuditPhase>, Failure> {
     if events.is_empty() {
         // Whoever wants to know of calls is not told of administration unasked.
-        return Ok(Phase::ALL.into_iter().filter(|phase| *phase != Phase::Admin).collect());
+        return Ok(AuditPhase::ALL.into_iter().filter(|phase| *phase != AuditPhase::Admin).collect());
     }
     let phase = |name: &String| {
-        Phase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
-            let all = Phase::ALL.map(Phase::as_str).join(", ");
-            Failure::new(Kind::Invalid, format!("\"{name}\" is no event; there are {all}"))
+        AuditPhase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
+            let all = AuditPhase::ALL.map(AuditPhase::as_str).join(", ");
+            Failure::new(FailureKind::Invalid, format!("\"{name}\" is no event; there are {all}"))
         })
     };
     events.iter().map(phase).collect()
 }
 
 /// A key in the environment. One that is there already must be good; one that is not may be set where the server runs.
-async fn variable_of(console: &Console, caller: &Caller, variable: &str) -> Result<Source, Failure> {
+async fn variable_of(console: &Console, caller: &Caller, variable: &str) -> Result<SecretSource, Failure> {
     if !console.may_use_machine(caller) {
         let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto webhooks add` there";
-        return Err(Failure::new(Kind::Denied, message));
+        return Err(Failure::new(FailureKind::Denied, message));
     }
     console.office().check_webhook_key(variable).await?;
-    Ok(Source::Env(variable.to_owned()))
+    Ok(SecretSource::Env(variable.to_owned()))
 }
 
-const fn state(standing: &Standing) -> WebhookState {
+const fn state(standing: &DeliveryState) -> WebhookState {
     if standing.disabled.is_some() {
         WebhookState::Disabled
     } else if standing.failures > 0 {

@@ -15,7 +15,7 @@ use axum::{
 use http::HeaderMap;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::{Json, MAX_DEPTH, is_too_deep},
     trace::Trace,
 };
@@ -49,7 +49,7 @@ impl Asking {
         request: Request,
     ) -> Result<Self, Failure> {
         let caller = request.extensions().get::<Caller>().cloned();
-        let unknown = || Failure::new(Kind::Unauthenticated, "this request does not say who calls");
+        let unknown = || Failure::new(FailureKind::Unauthenticated, "this request does not say who calls");
         let caller = caller.ok_or_else(unknown)?;
         let query = request.uri().query().unwrap_or_default().as_bytes();
         let query: Vec<(String, String)> = url::form_urlencoded::parse(query).into_owned().collect();
@@ -165,5 +165,5 @@ pub(crate) fn patience(ms: u64) -> Duration {
 }
 
 fn invalid(message: &str) -> Failure {
-    Failure::new(Kind::Invalid, message)
+    Failure::new(FailureKind::Invalid, message)
 }

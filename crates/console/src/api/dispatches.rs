@@ -6,10 +6,10 @@ use rialto_api_types::{
     tasks::TaskDetail,
 };
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::DispatchId,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 
 use super::{
@@ -25,7 +25,7 @@ pub(super) async fn dispatch(asking: Asking) -> Result<Response, Failure> {
         context: body.context_id,
         wall_clock: body.timeout_ms.map(patience),
         trace: asking.trace(),
-        work: Work {
+        work: WorkDescription {
             work_type: body.work_type,
             description: body.description,
             required_skills: body.required_skills,
@@ -55,13 +55,13 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn resolve(asking: Asking) -> Result<Response, Failure> {
-    let work: Work = asking.json()?;
+    let work: WorkDescription = asking.json()?;
     good(&dispatches::resolve(&asking.console, &asking.caller, &work).await?)
 }
 
 /// The message for the agent, or the description of the work.
 fn part(body: &NewDispatch) -> Result<Part, Failure> {
-    let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+    let invalid = |message: &str| Failure::new(FailureKind::Invalid, message);
     match &body.message {
         Some(data) if data.is_object() => Ok(Part::data(data.clone())),
         Some(text) => text

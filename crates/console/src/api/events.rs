@@ -18,10 +18,10 @@ use rialto_edge::streams::StreamSlot;
 use rialto_hooks::live::{News, Watch};
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
-    rights::{Right, Rights},
-    store::Audited,
+    store::StoredAuditEvent,
+    token_scopes::{TokenScope, TokenScopes},
 };
 use serde_json::json;
 
@@ -53,14 +53,14 @@ struct Watching {
 pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
     let seen = place(&asking)?;
     let (console, caller) = (asking.console, asking.caller);
-    if !caller.rights.meet(Rights::ALL) {
-        return Err(Right::Call.lacking());
+    if !caller.rights.meet(TokenScopes::ALL) {
+        return Err(TokenScope::Call.lacking());
     }
     console.engine().sync().await?;
     let slot = console.parts().streams.take(&caller)?;
     let sees_all = console.sees_all(&caller);
     let most = if sees_all { u64::MAX } else { LATELY };
-    let records = match Console::need(&caller, Right::Call) {
+    let records = match Console::need(&caller, TokenScope::Call) {
         Ok(()) => {
             let watch = console.live().watch_lately(caller.scope.org.clone(), seen, most).await;
             Some(watch.map_err(store_failure)?)
@@ -140,13 +140,13 @@ fn change(what: &str) -> Event {
     Event::default().event("change").data(json!({ "what": what }).to_string())
 }
 
-fn is_own(caller: &Caller, record: &Audited) -> bool {
+fn is_own(caller: &Caller, record: &StoredAuditEvent) -> bool {
     &*record.event.verb.caller == caller.id.as_str()
 }
 
 /// The record that was seen last.
 fn place(asking: &Asking) -> Result<Option<u64>, Failure> {
     let Some(id) = asking.headers.get("last-event-id") else { return Ok(None) };
-    let wrong = || Failure::new(Kind::Invalid, "Last-Event-ID must be the number of a record");
+    let wrong = || Failure::new(FailureKind::Invalid, "Last-Event-ID must be the number of a record");
     id.to_str().ok().and_then(|id| id.parse().ok()).map(Some).ok_or_else(wrong)
 }

@@ -6,7 +6,7 @@ use rialto_api_types::guardrails::{
 };
 use rialto_guard::config::{Action, Target};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -24,7 +24,7 @@ pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {
     let part = match (body.text, body.data) {
         (Some(text), None) => Part::text(text),
         (None, Some(data)) => Part::data(data),
-        _ => return Err(Failure::new(Kind::Invalid, "send a text, or data, and not both")),
+        _ => return Err(Failure::new(FailureKind::Invalid, "send a text, or data, and not both")),
     };
     let asked = Asked {
         checks: body.checks,
@@ -57,5 +57,5 @@ const fn action(action: GuardrailAction) -> Action {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn unreadable(error: serde_json::Error) -> Failure {
-    Failure::new(Kind::Invalid, format!("the body does not fit: guardrail: {error}"))
+    Failure::new(FailureKind::Invalid, format!("the body does not fit: guardrail: {error}"))
 }

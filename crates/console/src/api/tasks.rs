@@ -13,8 +13,8 @@ use rialto_api_types::tasks::{
 };
 use rialto_engine::Following;
 use rialto_model::{
-    event::Recorded,
-    failure::{Failure, Kind},
+    event::RecordedEvent,
+    failure::{Failure, FailureKind},
     ids::TaskId,
     json::Json,
     message::Part,
@@ -116,7 +116,7 @@ pub(super) async fn say(asking: Asking) -> Result<Response, Failure> {
     let part = match asking.json()? {
         TaskReply { text: Some(text), data: None } => Part::text(text),
         TaskReply { text: None, data: Some(data) } => Part::data(data),
-        _ => return Err(Failure::new(Kind::Invalid, "say one thing: `text`, or `data`")),
+        _ => return Err(Failure::new(FailureKind::Invalid, "say one thing: `text`, or `data`")),
     };
     let task = tasks::say(&asking.console, &asking.caller, asking.part("id"), part).await?;
     Ok(told(StatusCode::ACCEPTED, &AcceptedReply { task_id: task }))
@@ -142,7 +142,7 @@ const fn is_end(event: &rialto_model::event::Event) -> bool {
     matches!(TaskState::Working.after(event), Some(state) if state.is_terminal())
 }
 
-fn event_of(recorded: &Recorded) -> SseEvent {
+fn event_of(recorded: &RecordedEvent) -> SseEvent {
     let data = Json::of(recorded);
     SseEvent::default().id(recorded.seq.to_string()).event(recorded.event.name()).data(data.get())
 }

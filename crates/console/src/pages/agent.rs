@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_engine::diff::CardDiff;
 use rialto_model::{
-    agent::{Agent, Probe, Trust},
+    agent::{Agent, AgentTrust, Probe},
     failure::Failure,
     name,
 };
@@ -238,7 +238,7 @@ fn trust_form(frame: &Frame, agent: &Agent) -> Markup {
             label for="level" { "Trust" }
             div.actions {
                 select #level name="trust" {
-                    @for trust in [Trust::External, Trust::Trusted] {
+                    @for trust in [AgentTrust::External, AgentTrust::Trusted] {
                         option value=(trust) selected[agent.trust == trust] { (trust) }
                     }
                 }

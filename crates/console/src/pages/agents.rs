@@ -7,9 +7,9 @@ use rialto_api_types::agents::NewAgent;
 use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use rialto_policy::Action;
 
@@ -92,7 +92,7 @@ fn bulk(frame: &Frame, filter: &Filter, total: usize) -> Markup {
             (frame.proof())
             input type="hidden" name="q" value=(filter.q);
             input type="hidden" name="health" value=(filter.health.map_or("", Health::as_str));
-            input type="hidden" name="trust" value=(filter.trust.map_or("", Trust::as_str));
+            input type="hidden" name="trust" value=(filter.trust.map_or("", AgentTrust::as_str));
             @if total > 0 {
                 button type="submit" data-picks=(all) title="Fetches the cards of those that are picked, or of all that are listed" { (all) }
             }
@@ -138,7 +138,9 @@ pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
         Ok(Refreshed::Unchanged(_)) => "refreshed",
         Ok(Refreshed::Changed(..)) => "changed",
         Ok(Refreshed::Held(..)) => "held",
-        Err(failure) if matches!(failure.kind, Kind::Denied | Kind::NotFound) => return Err(failure),
+        Err(failure) if matches!(failure.kind, FailureKind::Denied | FailureKind::NotFound) => {
+            return Err(failure);
+        }
         // What went wrong is written down with the agent.
         Err(_) => "unanswered",
     };
@@ -261,7 +263,7 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
                 label.vh for="trust" { "Trust" }
                 select #trust name="trust" {
                     option value="" { "Any trust" }
-                    @for trust in [Trust::External, Trust::Trusted] {
+                    @for trust in [AgentTrust::External, AgentTrust::Trusted] {
                         option value=(trust) selected[filter.trust == Some(trust)] { (trust) }
                     }
                 }
@@ -341,8 +343,8 @@ pub(super) fn health(health: Health, why: Option<&str>) -> Markup {
 }
 
 /// How far it is trusted.
-pub(super) fn trust(trust: Trust) -> Markup {
-    let tone = if trust == Trust::External { "tag" } else { "tag good" };
+pub(super) fn trust(trust: AgentTrust) -> Markup {
+    let tone = if trust == AgentTrust::External { "tag" } else { "tag good" };
     html! { span class=(tone) { (trust) } }
 }
 
@@ -351,7 +353,7 @@ fn link(filter: &Filter, cursor: Option<&str>) -> String {
     let given = [
         ("q", Some(filter.q.as_str()).filter(|q| !q.is_empty())),
         ("health", filter.health.map(Health::as_str)),
-        ("trust", filter.trust.map(Trust::as_str)),
+        ("trust", filter.trust.map(AgentTrust::as_str)),
         ("cursor", cursor),
     ];
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {

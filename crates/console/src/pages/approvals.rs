@@ -4,7 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    approval::{Approval, Waits},
+    approval::{Approval, ApprovalTarget},
     clock::Timestamp,
     failure::Failure,
     json::Json,
@@ -94,7 +94,7 @@ pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup 
 /// What is to be done: the words of a step that asks, with what it shows; else the arguments of a call.
 fn wanted(approval: &Approval) -> Markup {
     let args = approval.args.value();
-    let question = args["question"].as_str().filter(|_| approval.waits == Waits::Work);
+    let question = args["question"].as_str().filter(|_| approval.waits == ApprovalTarget::Work);
     let details =
         if question.is_some() { args.get("details").map(Json::of) } else { Some(approval.args.clone()) };
     html! {

@@ -4,10 +4,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
+    audit_event::AuditPhase,
     clock::Timestamp,
-    failure::{Failure, Kind},
-    store::{Audited, Verdict},
-    verb::Phase,
+    failure::{Failure, FailureKind},
+    store::{ChainVerification, StoredAuditEvent},
 };
 
 use super::{
@@ -64,12 +64,12 @@ fn how_far(last: &Verification, now: Timestamp) -> Markup {
                 progress #far max=(end) value=(reached) {}
                 p { "Each record is compared with its seal; begun " (text::moment(last.begun, now)) "." }
             },
-            Some(Ok(Verdict::Sound { records, last: at, seal })) => div.said.good role="status" {
+            Some(Ok(ChainVerification::Sound { records, last: at, seal })) => div.said.good role="status" {
                 p { (records) " records, all as they were written when it was begun " (text::moment(last.begun, now)) "." }
                 p { "The seal of record " (at) ", to be kept elsewhere and compared later:" }
                 pre tabindex="0" { code { (seal) } }
             },
-            Some(Ok(Verdict::Broken { record, why })) => div.said.bad role="alert" {
+            Some(Ok(ChainVerification::Broken { record, why })) => div.said.bad role="alert" {
                 p { "The trail is not as it was written: " (text::line(why, 300)) "; compare record " (record) " with a backup." }
             },
             Some(Err(failure)) => (layout::refused(Some(failure))),
@@ -87,7 +87,7 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let frame = visit.frame();
     let (page, trouble) = match audit::search(&visit.console, &visit.caller, &filter).await {
         Ok(page) => (page, None),
-        Err(failure) if failure.kind == Kind::Invalid => {
+        Err(failure) if failure.kind == FailureKind::Invalid => {
             (audit::Page { records: Vec::new(), next: None }, Some(failure))
         }
         Err(failure) => return Err(failure),
@@ -161,7 +161,7 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
     }
 }
 
-fn table(frame: &Frame, records: &[Audited]) -> Markup {
+fn table(frame: &Frame, records: &[StoredAuditEvent]) -> Markup {
     html! {
         table.cards {
             thead { tr { th.num { "Record" } th { "Time (UTC)" } th { "Phase" } th { "Skill" } th { "Caller" } th { "Outcome" } th { "Task" } } }
@@ -177,10 +177,10 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
                             (text::line(&event.verb.verb, 80))
                             @if let Some(reason) = &event.context.reason { span.sub { (text::phrase(reason, 300)) } }
                             @if let Some(error) = &event.error { span.sub { (text::phrase(&error.message, 300)) } }
-                            @if event.phase == Phase::Admin {
+                            @if event.phase == AuditPhase::Admin {
                                 details data-key=(format!("change-{}", record.record)) { summary.small.muted { "change" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
                             }
-                            @if event.phase == Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
+                            @if event.phase == AuditPhase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
                                 details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
                             }
                         }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_flow::{graph::Marks, problem::Problem};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::FlowStatus,
 };
 use rialto_policy::Action;
@@ -77,9 +77,11 @@ pub(super) async fn keep(visit: Visit) -> Result<Response, Failure> {
         Ok(flow) => Ok(visit.go(&format!("{HERE}/{}", encoded(&flow.name)), "kept")),
         Err(failure) => {
             // What is wrong with the text stands below it, place by place.
-            let is_told = failure.kind == Kind::Invalid && !checked.problems.is_empty();
-            let told =
-                Failure::new(Kind::Invalid, "it does not hold up, so nothing was kept: see below the text");
+            let is_told = failure.kind == FailureKind::Invalid && !checked.problems.is_empty();
+            let told = Failure::new(
+                FailureKind::Invalid,
+                "it does not hold up, so nothing was kept: see below the text",
+            );
             let failure = if is_told { &told } else { &failure };
             let editor = Editor { wanted: &wanted, checked: Some(&checked), failure: Some(failure) };
             Ok(page(&visit, StatusCode::UNPROCESSABLE_ENTITY, &editor))
@@ -89,7 +91,7 @@ pub(super) async fn keep(visit: Visit) -> Result<Response, Failure> {
 
 pub(super) async fn set_status(visit: Visit) -> Result<Response, Failure> {
     let Some(status) = status_of(visit.field("status")) else {
-        return Err(Failure::new(Kind::Invalid, "a workflow is draft, active or archived"));
+        return Err(Failure::new(FailureKind::Invalid, "a workflow is draft, active or archived"));
     };
     let flow = flows::set_status(&visit.console, &visit.caller, visit.part("name"), status).await?;
     Ok(visit.go(&format!("{HERE}/{}", encoded(&flow.name)), flow.status.as_str()))

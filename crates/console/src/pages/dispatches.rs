@@ -6,7 +6,7 @@ use rialto_edge::session::API;
 use rialto_model::{
     failure::Failure,
     ids::DispatchId,
-    routing::{Candidate, Dispatch, Verdict},
+    routing::{CandidateVerdict, Dispatch, DispatchCandidate},
 };
 
 use super::{
@@ -150,7 +150,7 @@ fn called(dispatch: &Dispatch) -> String {
     said.into_iter().find(|said| !said.trim().is_empty()).unwrap_or_else(|| dispatch.id.to_string())
 }
 
-fn considered(candidate: &Candidate) -> Markup {
+fn considered(candidate: &DispatchCandidate) -> Markup {
     let factors = [
         ("fits", candidate.capability_score),
         ("health", candidate.health_factor),
@@ -162,9 +162,9 @@ fn considered(candidate: &Candidate) -> Markup {
             div.top {
                 h2 { (text::line(&candidate.agent, 80)) }
                 @match &candidate.verdict {
-                    Verdict::Chosen => span.tag.good { "chosen" },
-                    Verdict::Passed => span.tag { "another was better" },
-                    Verdict::Out(why) => span.tag.warn { "out: " (text::line(why, 120)) },
+                    CandidateVerdict::Chosen => span.tag.good { "chosen" },
+                    CandidateVerdict::Passed => span.tag { "another was better" },
+                    CandidateVerdict::Out(why) => span.tag.warn { "out: " (text::line(why, 120)) },
                 }
             }
             div.columns {

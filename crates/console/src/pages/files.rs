@@ -9,7 +9,7 @@ use base64::{
 };
 use http::{HeaderValue, header};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     message::{Content, Part},
     task::Task,
 };
@@ -33,11 +33,12 @@ pub(super) fn place(task: &Task, part: &Part) -> Option<usize> {
 
 pub(super) async fn download(visit: Visit) -> Result<Response, Failure> {
     let (task, _) = tasks::show(&visit.console, &visit.caller, visit.part("id")).await?;
-    let none = || Failure::new(Kind::NotFound, "the task made no such file; its page lists those it made");
+    let none =
+        || Failure::new(FailureKind::NotFound, "the task made no such file; its page lists those it made");
     let part = visit.part("at").parse().ok().and_then(|at| made(&task).nth(at)).ok_or_else(none)?;
     let Content::Raw(text) = &part.content else { return Err(none()) };
     let garbled =
-        |_| Failure::new(Kind::PeerGarbled, "the agent sent this file as something that is no base64");
+        |_| Failure::new(FailureKind::PeerGarbled, "the agent sent this file as something that is no base64");
     let bytes = BASE64.decode(text).map_err(garbled)?;
     let name = format!("attachment; filename=\"{}\"", name(part));
     let headers = [

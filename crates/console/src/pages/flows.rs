@@ -10,7 +10,7 @@ use rialto_flow::{
 };
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStatus, RunState},
     ids::TaskId,
     json::Json,
@@ -73,7 +73,7 @@ pub(super) async fn begin(visit: Visit) -> Result<Response, Failure> {
     let shown = flows::show(&visit.console, &visit.caller, visit.part("name"), None).await?;
     let begun = match input(&shown.workflow, &visit.form) {
         Ok(part) => runs::begin(&visit.console, &visit.caller, &shown.flow, part).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match begun {
         Ok(begun) if begun.is_run => Ok(visit.go(&format!("/runs/{}", encoded(begun.task.as_str())), "run")),
@@ -97,7 +97,7 @@ async fn page(
     };
     let (runs, next) = match runs::list(&visit.console, &visit.caller, &filter).await {
         // Whoever may only look sees what there is, and no runs.
-        Err(failure) if failure.kind == Kind::Denied => (Vec::new(), None),
+        Err(failure) if failure.kind == FailureKind::Denied => (Vec::new(), None),
         found => found?,
     };
     let may = visit.console.may(&visit.caller, Action::AdminAgents);

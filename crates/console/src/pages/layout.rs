@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_edge::status;
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 
@@ -182,8 +182,8 @@ impl Frame {
 /// A page that says what went wrong. Whoever did not come from one of ours is led to the first.
 pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
     let heading = match failure.kind {
-        Kind::Denied => "You may not do that",
-        Kind::NotFound => "There is no such thing",
+        FailureKind::Denied => "You may not do that",
+        FailureKind::NotFound => "There is no such thing",
         _ => "That did not work",
     };
     let body = html! {
@@ -192,7 +192,7 @@ pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
             div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
             div.actions {
                 a.button href=(frame.back.clone().unwrap_or_else(|| frame.to(""))) { "Back" }
-                @if failure.kind == Kind::Denied && frame.back.is_some() { a.button href=(frame.to("")) { "First steps" } }
+                @if failure.kind == FailureKind::Denied && frame.back.is_some() { a.button href=(frame.to("")) { "First steps" } }
             }
         }
     };

@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::policies::NewPolicy;
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 use rialto_policy::{Action, OWNER_ADMIN, Problem, STARTER};
 
 use super::{
@@ -75,7 +75,8 @@ pub(super) async fn edit(visit: Visit) -> Result<Response, Failure> {
         Ok(found) => Some(found),
         // What was taken away can be had again.
         Err(failure)
-            if failure.kind == Kind::NotFound && versions.as_ref().is_ok_and(|all| !all.is_empty()) =>
+            if failure.kind == FailureKind::NotFound
+                && versions.as_ref().is_ok_and(|all| !all.is_empty()) =>
         {
             None
         }
@@ -124,7 +125,7 @@ async fn is_current(visit: &Visit, name: &str) -> Result<(), Failure> {
     let Some(was) = visit.field("was") else { return Ok(()) };
     let now = match policies::show(&visit.console, &visit.caller, name).await {
         Ok(found) => mark(&found.text),
-        Err(failure) if failure.kind == Kind::NotFound => String::new(),
+        Err(failure) if failure.kind == FailureKind::NotFound => String::new(),
         Err(failure) => return Err(failure),
     };
     if now == was {
@@ -137,7 +138,7 @@ async fn is_current(visit: &Visit, name: &str) -> Result<(), Failure> {
             "\"{name}\" was changed since you opened it: open it again in another tab, and take over what you want to keep"
         )
     };
-    Err(Failure::new(Kind::Conflict, message))
+    Err(Failure::new(FailureKind::Conflict, message))
 }
 
 /// What tells two texts apart.

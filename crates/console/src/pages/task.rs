@@ -8,9 +8,9 @@ use rialto_api_types::tasks::{
 use rialto_edge::session::API;
 use rialto_model::{
     approval::Approval,
-    call::Door,
-    deployed::Backing,
-    failure::{Failure, Kind},
+    backing::Backing,
+    call::EntryProtocol,
+    failure::{Failure, FailureKind},
     ids::SkillId,
     json::Json,
     message::{Content, Part},
@@ -44,7 +44,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
     let task = match task {
         Ok((task, _)) => task,
         // A call that was refused has left records, and no task.
-        Err(failure) if failure.kind == Kind::NotFound => return Ok(refused(&visit, &inspected)),
+        Err(failure) if failure.kind == FailureKind::NotFound => return Ok(refused(&visit, &inspected)),
         Err(failure) => return Err(failure),
     };
     let frame = visit.frame();
@@ -126,7 +126,7 @@ pub(super) async fn say(visit: Visit) -> Result<Response, Failure> {
 
 /// What was written: words, or JSON for an agent that asks for that.
 fn told(visit: &Visit) -> Result<Part, Failure> {
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
     match (visit.field("data").unwrap_or_default().trim(), visit.field("text").unwrap_or_default()) {
         ("", text) if text.trim().is_empty() => Err(invalid("write something before you send it".to_owned())),
         ("", text) => Ok(Part::text(text)),
@@ -231,7 +231,7 @@ fn sides(inspected: &CallInspection) -> Markup {
             section.panel {
                 h2 { "Came in" }
                 dl.facts {
-                    (fact("Caller", came.caller.as_deref())) (fact("Door", came.door.map(Door::as_str))) (fact("Called", came.called.as_deref()))
+                    (fact("Caller", came.caller.as_deref())) (fact("Door", came.door.map(EntryProtocol::as_str))) (fact("Called", came.called.as_deref()))
                     (fact("Context", came.context_id.as_deref())) (fact("Message", came.message_id.as_deref()))
                 }
                 @if let Some(args) = &came.arguments { pre tabindex="0" { code { (pretty(args)) } } }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::TaskId,
     task::{TaskHead, TaskState},
 };
@@ -33,7 +33,7 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let page = tasks::list(&visit.console, &visit.caller, &filter).await;
     let (page, trouble) = match page {
         Ok(page) => (page, None),
-        Err(failure) if failure.kind == Kind::NotFound => {
+        Err(failure) if failure.kind == FailureKind::NotFound => {
             (tasks::Page { tasks: Vec::new(), next: None }, Some(failure))
         }
         Err(failure) => return Err(failure),

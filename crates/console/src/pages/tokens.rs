@@ -5,9 +5,9 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::tokens::{NewToken, TokenState};
 use rialto_model::{
-    failure::{Failure, Kind},
-    rights::Right,
+    failure::{Failure, FailureKind},
     store::Token,
+    token_scopes::TokenScope,
 };
 
 use super::{
@@ -28,7 +28,7 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
 pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
     let made = match wanted(&visit) {
         Ok(wanted) => tokens::create(&visit.console, &visit.caller, &wanted).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match made {
         Ok((row, token)) => {
@@ -56,7 +56,7 @@ fn wanted(visit: &Visit) -> Result<NewToken, &'static str> {
             return Err("days: write a number of days, 1 or more, or nothing for a token without an end");
         }
     };
-    let scopes: Vec<Right> = visit.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
+    let scopes: Vec<TokenScope> = visit.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
     if scopes.is_empty() {
         return Err("scopes: tick at least one of call, discover and admin");
     }
@@ -108,9 +108,9 @@ async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Respon
 /// The form, filled in as it was where it was not taken.
 fn form(frame: &Frame, given: Option<&Visit>) -> Markup {
     let field = |name| given.and_then(|visit| visit.field(name));
-    let is_ticked = |right: Right| match given {
+    let is_ticked = |right: TokenScope| match given {
         Some(visit) => visit.fields("scope").iter().any(|word| word == right.as_str()),
-        None => right != Right::Admin,
+        None => right != TokenScope::Admin,
     };
     html! {
         form.panel method="post" action=(frame.to(HERE)) {
@@ -119,7 +119,7 @@ fn form(frame: &Frame, given: Option<&Visit>) -> Markup {
             div.filters {
                 div { label for="caller" { "Caller" } input #caller type="text" name="caller" value=[field("caller")] required autocomplete="off" placeholder="ann"; }
                 div { label for="days" { "Days" } input #days type="text" inputmode="numeric" name="days" value=[field("days")] placeholder="for ever"; }
-                @for right in Right::EACH {
+                @for right in TokenScope::EACH {
                     label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[is_ticked(right)]; (right.as_str()) }
                 }
                 button.first type="submit" { "Make" }

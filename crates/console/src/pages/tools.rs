@@ -5,10 +5,10 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    agent::{Agent, Keep, Trust},
+    agent::{Agent, AgentTrust, RowStorage},
+    backing::BackingTransport,
     clock::Timestamp,
-    deployed::Via,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use rialto_policy::Action;
@@ -61,7 +61,7 @@ pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
 pub(super) async fn deploy(visit: Visit) -> Result<Response, Failure> {
     let deployed = match described(&visit) {
         Ok(described) => tools::deploy(&visit.console, &visit.caller, &described.to_string()).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match deployed {
         Ok(_) => Ok(visit.go(HERE, "deployed")),
@@ -74,7 +74,7 @@ pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
     match asked {
         Ok(_) => Ok(visit.go(HERE, "asked")),
         // What keeps it from answering stands beside its name.
-        Err(failure) if failure.kind != Kind::Denied && failure.kind != Kind::NotFound => {
+        Err(failure) if failure.kind != FailureKind::Denied && failure.kind != FailureKind::NotFound => {
             Ok(visit.go(HERE, "silent"))
         }
         Err(failure) => Err(failure),
@@ -128,10 +128,10 @@ fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
                 div {
                     h2 {
                         (text::line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) }
-                        @if row.trust == Trust::External { " " span.tag { (row.trust.as_str()) } }
+                        @if row.trust == AgentTrust::External { " " span.tag { (row.trust.as_str()) } }
                     }
                     // Where it is tells much about the server's machine.
-                    @if may { p.sub { (text::line(&row.backing.via().map(Via::described).unwrap_or_default(), 160)) } }
+                    @if may { p.sub { (text::line(&row.backing.via().map(BackingTransport::described).unwrap_or_default(), 160)) } }
                 }
                 div.actions {
                     (health(row.health, row.last_error.as_deref()))
@@ -141,7 +141,7 @@ fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
                             (frame.proof())
                             button type="submit" aria-label=(format!("Refresh {}", row.slug)) title="Asks it again what it offers; one that has ended is started anew" { "Refresh" }
                         }
-                        @if row.keep == Keep::Configured {
+                        @if row.keep == RowStorage::Configured {
                             span.muted { "stands in the configuration" }
                         } @else {
                             a.button.danger href=(frame.to(&format!("{at}/remove"))) data-dialog aria-label=(format!("Take back {}", row.slug)) { "Take back" }

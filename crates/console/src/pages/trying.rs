@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     message::Part,
     name,
 };
@@ -35,7 +35,7 @@ pub(super) async fn begin(visit: Visit) -> Result<Response, Failure> {
     });
     let begun = match part {
         Ok(part) => tasks::begin(&visit.console, &visit.caller, target.clone(), part).await,
-        Err(why) => Err(Failure::new(Kind::Invalid, why)),
+        Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match begun {
         Ok(task) => Ok(visit.go(&format!("/tasks/{}", encoded(task.as_str())), "begun")),
@@ -48,21 +48,21 @@ pub(super) async fn begin(visit: Visit) -> Result<Response, Failure> {
     }
 }
 
-async fn target(visit: &Visit) -> Result<Target, Failure> {
+async fn target(visit: &Visit) -> Result<CallTarget, Failure> {
     let agent = agents::find(&visit.console, &visit.caller, visit.part("key")).await?;
     let id = visit.part("skill");
     let skill = agent.card.skill(id).cloned();
     let skill = skill.ok_or_else(|| {
         Failure::new(
-            Kind::NotFound,
+            FailureKind::NotFound,
             format!("{} has no skill \"{id}\"; its page shows those it has", agent.slug),
         )
     })?;
-    Ok(Target { agent, skill: Some(skill) })
+    Ok(CallTarget { agent, skill: Some(skill) })
 }
 
-fn ask(frame: &Frame, target: &Target, given: &[(String, String)], failure: Option<&Failure>) -> Markup {
-    let Target { agent, skill: Some(skill) } = target else { return html! {} };
+fn ask(frame: &Frame, target: &CallTarget, given: &[(String, String)], failure: Option<&Failure>) -> Markup {
+    let CallTarget { agent, skill: Some(skill) } = target else { return html! {} };
     let action = format!("/agents/{}/try/{}", encoded(&agent.slug), encoded(skill.id.as_str()));
     html! {
         div data-dialog-body {

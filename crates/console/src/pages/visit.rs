@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, header};
 use rialto_edge::session::Session;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 
@@ -46,7 +46,7 @@ impl Visit {
         let (parts, body) = request.into_parts();
         let (caller, session) = (parts.extensions.get::<Caller>(), parts.extensions.get::<Session>());
         let (Some(caller), Some(session)) = (caller.cloned(), session.cloned()) else {
-            let failure = Failure::new(Kind::Unauthenticated, "this request does not say who calls");
+            let failure = Failure::new(FailureKind::Unauthenticated, "this request does not say who calls");
             return Err(Box::new(rialto_edge::problem::answer(&failure)));
         };
         let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
@@ -66,13 +66,14 @@ impl Visit {
         };
         if parts.method == Method::POST {
             let Ok(body) = to_bytes(body, LARGEST).await else {
-                let failure = Failure::new(Kind::Invalid, "the form did not come whole, or is too large");
+                let failure =
+                    Failure::new(FailureKind::Invalid, "the form did not come whole, or is too large");
                 return Err(Box::new(layout::trouble(&visit.frame(), &failure)));
             };
             visit.form = pairs(&body);
             if !visit.session.is_proven(visit.field("csrf")) {
                 let message = "this page is too old, or you have signed in anew since; load it again and send the form once more";
-                let failure = Failure::new(Kind::Denied, message);
+                let failure = Failure::new(FailureKind::Denied, message);
                 return Err(Box::new(layout::trouble(&visit.frame(), &failure)));
             }
         }

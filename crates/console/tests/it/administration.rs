@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use rialto_console::api::routes;
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
+    audit_event::{AuditEvent, InvocationOutcome},
     ids::Scope,
-    rights::Rights,
-    store::{AuditFilter, Verdict},
-    verb::{Outcome, VerbEvent},
+    store::{AuditFilter, ChainVerification},
+    token_scopes::TokenScopes,
 };
 use rialto_testkit::{agents, peer::ScriptedPeer};
 use serde_json::{Value, json};
@@ -48,20 +48,20 @@ fn op(
 async fn house() -> House {
     let house = House::pinned_with(ScriptedPeer::echo(), MACHINE).await;
     let card = || agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card(), Trust::External).await;
+    house.register("https://desk.example.com", card(), AgentTrust::External).await;
     house.discovery.serve("https://new.example.com", agents::card("New", vec![]));
     house.discovery.serve("mcp:files", agents::card("Files", vec![]));
     house
 }
 
-async fn records(house: &House) -> Vec<VerbEvent> {
+async fn records(house: &House) -> Vec<AuditEvent> {
     let filter = AuditFilter { admin: true, ..AuditFilter::newest(1_000) };
-    let found = house.store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    let found = house.store.audit_records(&Scope::default(), &filter).await.unwrap();
     found.into_iter().map(|record| record.event).collect()
 }
 
 /// Asks for something that leaves one record, and answers that with the answer.
-async fn one_record(house: &House, token: &str, op: &Op) -> (crate::house::Answer, VerbEvent) {
+async fn one_record(house: &House, token: &str, op: &Op) -> (crate::house::Answer, AuditEvent) {
     let before = records(house).await.len();
     let answer = house.ask(token, op.method, &op.path, &op.body).await;
     let mut after = records(house).await;
@@ -270,11 +270,11 @@ async fn every_administrative_operation_is_one_record() {
             continue;
         }
         if op.verb == "approve_call" {
-            assert!(answer.status == 404 && record.outcome == Some(Outcome::Failed), "{what}");
+            assert!(answer.status == 404 && record.outcome == Some(InvocationOutcome::Failed), "{what}");
             continue;
         }
         assert!((200..300).contains(&answer.status), "{what}");
-        assert_eq!((record.outcome, &record.error), (Some(Outcome::Completed), &None), "{what}");
+        assert_eq!((record.outcome, &record.error), (Some(InvocationOutcome::Completed), &None), "{what}");
         assert_eq!((!args["before"].is_null(), !args["after"].is_null()), op.states, "{what}");
         assert!(
             args["before"] != args["after"]
@@ -287,7 +287,7 @@ async fn every_administrative_operation_is_one_record() {
     for secret in ["hunter2", "rialto_fresh", "whsec_made"] {
         assert!(!all.contains(secret), "{secret} is on record");
     }
-    assert!(matches!(house.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(house.store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
 }
 
 #[tokio::test]
@@ -305,7 +305,7 @@ async fn every_refused_attempt_is_one_record() {
             "{what}"
         );
     }
-    assert!(matches!(house.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(house.store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
 }
 
 #[tokio::test]
@@ -327,7 +327,7 @@ async fn a_request_that_cannot_be_read_is_one_record_too() {
             let what = format!("{} {}: {answer:?} {record:?}", attempt.method, attempt.path);
             assert_eq!(answer.status, 400, "{what}");
             assert_eq!((&*record.verb.verb, &*record.verb.caller), (op.verb, "ann"), "{what}");
-            assert_eq!(record.outcome, Some(Outcome::Failed), "{what}");
+            assert_eq!(record.outcome, Some(InvocationOutcome::Failed), "{what}");
         }
     }
     assert!(garbled > 10, "{garbled}");
@@ -373,7 +373,7 @@ async fn signing_in_and_out_is_recorded_and_so_is_a_wrong_token() {
     let cookie = house.cookie(ANN).await;
     let signed_in = records(&house).await.remove(0);
     assert_eq!((&*signed_in.verb.verb, &*signed_in.verb.caller), ("session.sign_in", "ann"));
-    assert_eq!(signed_in.outcome, Some(Outcome::Completed));
+    assert_eq!(signed_in.outcome, Some(InvocationOutcome::Completed));
     sign_out(&house, &cookie).await;
     let signed_out = records(&house).await.remove(0);
     assert_eq!((&*signed_out.verb.verb, &*signed_out.verb.caller), ("session.sign_out", "ann"));
@@ -440,7 +440,7 @@ async fn sign_out(house: &House, cookie: &str) {
 async fn who_may_not_write_policies_deploys_external_servers_alone() {
     let carl = r#"permit (principal == User::"carl", action == Action::"admin_agents", resource);"#;
     let house = House::with_policies(ScriptedPeer::echo(), carl).await;
-    house.add_token("carl", "carl's token", Rights::ALL).await;
+    house.add_token("carl", "carl's token", TokenScopes::ALL).await;
     house.discovery.serve("mcp:files", agents::card("Files", vec![agents::skill("read")]));
     let deploy = async |token: &str, trust: Value| {
         let body =

@@ -1,7 +1,7 @@
 //! `/api/v1`: what goes over the wire, and who may.
 
 use rialto_console::api::{Route, routes};
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted, finished_with_data, working},
@@ -16,7 +16,7 @@ async fn house() -> House {
     let mut events = vec![accepted("t-1", "c-1"), working()];
     events.extend(finished_with_data(json!({ "n": 1 })));
     let house = House::new(ScriptedPeer::telling(events)).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     house
 }
 
@@ -101,7 +101,7 @@ async fn trouble_in_registering_is_told_with_its_reason() {
 async fn where_secrets_come_from_is_for_those_who_may_administer() {
     let house = house().await;
     let desk = house.engine.registry().find(&rialto_model::ids::Scope::default(), "desk").unwrap();
-    let source = rialto_model::credential::Source::Env("DESK_TOKEN".into());
+    let source = rialto_model::credential::SecretSource::Env("DESK_TOKEN".into());
     let credential = rialto_model::credential::Credential::new(source);
     house.engine.registry().set_credential(&desk, Some(credential)).await.unwrap();
     for path in ["/api/v1/agents", "/api/v1/agents/desk"] {
@@ -127,7 +127,7 @@ async fn lists_come_in_pages() {
     for n in 0..5 {
         let name = format!("Agent {n}");
         house
-            .register(&format!("https://a{n}.example.com"), agents::card(&name, vec![]), Trust::External)
+            .register(&format!("https://a{n}.example.com"), agents::card(&name, vec![]), AgentTrust::External)
             .await;
     }
     let mut path = "/api/v1/agents?limit=2&q=agent".to_owned();
@@ -151,13 +151,13 @@ async fn lists_come_in_pages() {
 async fn a_caller_sees_its_own_tasks_and_an_auditor_everybodys() {
     let house = house().await;
     let bob = rialto_model::call::Caller {
-        rights: rialto_model::rights::Rights::default(),
+        rights: rialto_model::token_scopes::TokenScopes::default(),
         ..rialto_model::call::Caller::user("bob")
     };
     let target = house.engine.resolve(&bob, "desk.ask").unwrap();
     let request = rialto_engine::Request::skill(
         bob,
-        rialto_model::call::Door::Http,
+        rialto_model::call::EntryProtocol::Http,
         target,
         rialto_model::json::Json::parse(r#"{"big":12345678901234567890123}"#).unwrap(),
     );

@@ -1,6 +1,6 @@
 //! What waits for a person's word: who sees it, who decides, and what becomes of it.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -18,7 +18,7 @@ async fn house() -> House {
     let house = House::with_policies(peer, ASKS).await;
     let schema = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
     let card = agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
+    house.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     house.keep_approvals();
     house
 }

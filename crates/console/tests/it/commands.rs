@@ -1,6 +1,6 @@
 //! What commands ask a server for: calls by name, both sides of them, what they cost, and who asks.
 
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted, finished_with_data, working},
@@ -15,7 +15,7 @@ async fn house() -> House {
     let mut events = vec![accepted("t-1", "c-1"), working()];
     events.extend(finished_with_data(json!({ "n": 1 })));
     let house = House::new(ScriptedPeer::telling(events)).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     house
 }
 
@@ -133,7 +133,7 @@ async fn secrets_of_the_machine_are_not_shown_to_agents_over_the_network() {
 #[tokio::test]
 async fn what_came_of_each_refresh_is_told() {
     let house = house().await;
-    house.register("https://a.example.com", agents::card("A", vec![]), Trust::External).await;
+    house.register("https://a.example.com", agents::card("A", vec![]), AgentTrust::External).await;
     house.discovery.serve("https://a.example.com", agents::card("A", vec![agents::skill("new")]));
     let came = house.ask(ANN, "POST", "/api/v1/refresh", "").await.json();
     assert_eq!((&came["refreshed"], &came["failed"]), (&json!(2), &json!(0)));

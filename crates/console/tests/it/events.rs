@@ -1,10 +1,10 @@
 //! `/api/v1/events`: who hears of what, as it happens.
 
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
     ids::Scope,
     message::Part,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_testkit::{
     agents,
@@ -37,7 +37,7 @@ async fn house_with(policies: &str) -> House {
 
 async fn register(house: &House, name: &str, skill: &str) {
     let url = format!("https://{}.example.com", name.to_lowercase());
-    house.register(&url, agents::card(name, vec![agents::skill(skill)]), Trust::Trusted).await;
+    house.register(&url, agents::card(name, vec![agents::skill(skill)]), AgentTrust::Trusted).await;
 }
 
 async fn change(listening: &mut Listening) -> Value {
@@ -121,7 +121,7 @@ async fn a_thousand_changes_are_a_few_events() {
     let registry = house.engine.registry();
     for n in 0..1_000 {
         let desk = registry.find(&Scope::default(), "desk").unwrap();
-        let trust = if n % 2 == 0 { Trust::External } else { Trust::Trusted };
+        let trust = if n % 2 == 0 { AgentTrust::External } else { AgentTrust::Trusted };
         registry.set_trust(&desk, trust).await.unwrap();
     }
     house.ask(ANN, "PUT", "/api/v1/policies/x", r#"{"text":"// nothing"}"#).await;
@@ -135,7 +135,7 @@ async fn a_thousand_changes_are_a_few_events() {
 #[tokio::test]
 async fn who_may_only_look_hears_of_changes_and_of_no_calls() {
     let house = house().await;
-    house.add_token("bob", "bob's other token", Rights::of([Right::Discover])).await;
+    house.add_token("bob", "bob's other token", TokenScopes::of([TokenScope::Discover])).await;
     let mut looks = house.listen("bob's other token", &[]).await;
     assert_eq!(house.ask(BOB, "POST", "/api/v1/dispatch", WORK).await.status, 200);
     register(&house, "New", "do").await;

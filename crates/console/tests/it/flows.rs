@@ -3,8 +3,8 @@
 use futures::{StreamExt, stream};
 use rialto_flow::run::Given;
 use rialto_model::{
-    agent::Trust,
-    event::{Aside, Ask, Event},
+    agent::AgentTrust,
+    event::{Event, EventAside, QuestionKind},
     flow::FlowStatus,
     ids::Scope,
     message::{Message, Part, Role},
@@ -34,7 +34,7 @@ async fn house(peer: std::sync::Arc<ScriptedPeer>) -> House {
         .register(
             "https://desk.example.com",
             agents::card("Desk", vec![agents::skill("ask")]),
-            Trust::Trusted,
+            AgentTrust::Trusted,
         )
         .await;
     house.keep_approvals();
@@ -118,7 +118,7 @@ async fn a_question_of_a_step_is_answered_and_another_run_called_off() {
     let question = Message::new("m", Role::Agent, vec![Part::text("which <b>colour?")]);
     let asks = vec![
         accepted("t-1", "c-1"),
-        Event::Asked { ask: Ask::Input, message: Some(question), aside: Aside::default() },
+        Event::Asked { ask: QuestionKind::Input, message: Some(question), aside: EventAside::default() },
     ];
     let peer = ScriptedPeer::with(move |call| {
         let done = || finished_with(vec![Part::text("red")]);

@@ -34,17 +34,17 @@ use rialto_engine::{
 };
 use rialto_flow::run::{self, Ports, Runner};
 use rialto_model::{
-    agent::{Agent, Trust},
+    agent::{Agent, AgentTrust},
+    backing::{self, Backing, BackingTransport, McpServerBacking},
     call::{Caller, CallerKind},
     card::Card,
     clock::{Clock, SystemClock},
     credential::{self, Secret},
-    deployed::{self, Backing, McpServer, Via},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{OrgId, Scope},
     node::Node,
-    rights::Rights,
     store::{Store, Token},
+    token_scopes::TokenScopes,
     webhook::Webhook,
 };
 use rialto_policy::{Policy, STARTER, Source, Template};
@@ -132,7 +132,7 @@ impl House {
         let now = SystemClock.now();
         let node = Node {
             name: name.to_owned(),
-            runner: rialto_model::ids::Runner::fresh(),
+            runner: rialto_model::ids::ProcessId::fresh(),
             process: 42,
             address: "127.0.0.1:8420".to_owned(),
             version: "1.0.0".to_owned(),
@@ -173,7 +173,8 @@ impl House {
         });
         flows.connect(engine.faint());
         engine.sync().await.unwrap();
-        for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
+        for (caller, token, rights) in [("ann", ANN, TokenScopes::ALL), ("bob", BOB, TokenScopes::default())]
+        {
             store.put_token(&row(caller, token, rights)).await.unwrap();
         }
         let console = Console::new(Parts {
@@ -200,7 +201,7 @@ impl House {
     }
 
     /// Registers an agent with this card.
-    pub(crate) async fn register(&self, url: &str, card: Card, trust: Trust) -> Arc<Agent> {
+    pub(crate) async fn register(&self, url: &str, card: Card, trust: AgentTrust) -> Arc<Agent> {
         self.discovery.serve(url, card);
         let wanted = Registration { trust: Some(trust), ..Registration::new(url) };
         self.engine.registry().register(wanted).await.unwrap().agent
@@ -213,7 +214,7 @@ impl House {
     }
 
     /// Makes a token for somebody who may have one already, as the operator at the machine can.
-    pub(crate) async fn add_token(&self, caller: &str, token: &str, rights: Rights) {
+    pub(crate) async fn add_token(&self, caller: &str, token: &str, rights: TokenScopes) {
         let id = format!("tok_{caller}_2");
         self.store.put_token(&Token { id, ..row(caller, token, rights) }).await.unwrap();
     }
@@ -387,10 +388,10 @@ impl Clerk {
         let kept = |source: &&Source| !is_it(source, org.as_ref());
         let mut after: Vec<Source> = sources.iter().filter(kept).cloned().collect();
         if text.is_none() && after.len() == sources.len() {
-            return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
+            return Err(Failure::new(FailureKind::NotFound, format!("there is no policy \"{name}\"")));
         }
         after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned(), org: org.clone() }));
-        Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+        Policy::parse(&after).map_err(|error| Failure::new(FailureKind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.remember(old);
         }
@@ -462,7 +463,7 @@ impl Office for Clerk {
     ) -> Result<KeptPolicy, Failure> {
         let older = self.policy_history(scope, name, None).await?;
         let found = older.into_iter().find(|old| old.version == version).and_then(|old| old.text);
-        let missing = || Failure::new(Kind::NotFound, format!("{name} has no version {version}"));
+        let missing = || Failure::new(FailureKind::NotFound, format!("{name} has no version {version}"));
         self.change(scope, name, Some(&found.ok_or_else(missing)?))
     }
 
@@ -495,26 +496,30 @@ impl Office for Clerk {
 
     /// A server by its name and address; `run:` stands before a program.
     fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
-        let wanted: serde_json::Value =
-            serde_json::from_str(described).map_err(|_| Failure::new(Kind::Invalid, "this is not JSON"))?;
+        let wanted: serde_json::Value = serde_json::from_str(described)
+            .map_err(|_| Failure::new(FailureKind::Invalid, "this is not JSON"))?;
         let (name, to) = (wanted["name"].as_str().unwrap(), wanted["url"].as_str());
-        let to = to.ok_or_else(|| Failure::new(Kind::Invalid, "url: say how it is reached"))?;
+        let to = to.ok_or_else(|| Failure::new(FailureKind::Invalid, "url: say how it is reached"))?;
         let via = match to.strip_prefix("run:") {
-            Some(program) => {
-                Via::Command(deployed::Command { argv: vec![program.to_owned()], ..Default::default() })
-            }
-            None => Via::Http(deployed::Endpoint { url: to.to_owned(), headers: BTreeMap::new() }),
+            Some(program) => BackingTransport::Command(backing::ProcessCommand {
+                argv: vec![program.to_owned()],
+                ..Default::default()
+            }),
+            None => BackingTransport::Http(backing::BackingEndpoint {
+                url: to.to_owned(),
+                headers: BTreeMap::new(),
+            }),
         };
-        let server = McpServer { name: name.to_owned(), via, sampling: None };
+        let server = McpServerBacking { name: name.to_owned(), via, sampling: None };
         Ok(Deployment {
             scope: scope.clone(),
             backing: Backing::Mcp(Arc::new(server)),
             allow_private: true,
             timeout_ms: None,
             trust: wanted["trust"].as_str().map(|level| match level {
-                "external" => Trust::External,
-                "trusted" => Trust::Trusted,
-                _ => Trust::System,
+                "external" => AgentTrust::External,
+                "trusted" => AgentTrust::Trusted,
+                _ => AgentTrust::System,
             }),
         })
     }
@@ -527,8 +532,8 @@ impl Office for Clerk {
         "rialto --data /srv/rialto".to_owned()
     }
 
-    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
-        Ok((credential::Source::File(format!("{id}.key")), "whsec_made".to_owned()))
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure> {
+        Ok((credential::SecretSource::File(format!("{id}.key")), "whsec_made".to_owned()))
     }
 
     fn forget_webhook_key(&self, _: &str) -> Result<(), Failure> {
@@ -543,7 +548,7 @@ impl Office for Clerk {
         if webhook.url.contains("good") {
             Ok(())
         } else {
-            Err(Failure::new(Kind::PeerFailed, "it is not good"))
+            Err(Failure::new(FailureKind::PeerFailed, "it is not good"))
         }
     }
 
@@ -581,11 +586,14 @@ async fn authentication(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_tok
 
 fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> Gate {
     Gate::new(Guard::new(&[], 100_000), authentication)
-        .before(&[Entrance { path: API, needs: Rights::ALL }, Entrance { path: PAGES, needs: Rights::ALL }])
+        .before(&[
+            Entrance { path: API, needs: TokenScopes::ALL },
+            Entrance { path: PAGES, needs: TokenScopes::ALL },
+        ])
         .with_sessions(sessions(clock), &Console::before_sign_in())
 }
 
-fn row(caller: &str, token: &str, rights: Rights) -> Token {
+fn row(caller: &str, token: &str, rights: TokenScopes) -> Token {
     Token {
         id: format!("tok_{caller}"),
         hash: rialto_edge::auth::hash(token),

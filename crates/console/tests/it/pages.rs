@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
+    backing,
     card::Skill,
-    deployed,
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     ids::Scope,
     message::{Message, Part, Role},
 };
@@ -25,7 +25,11 @@ async fn house() -> House {
     let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("well <done>")]))).await;
     let schema = json!({ "type": "object", "required": ["to"], "properties": { "to": { "type": "string" }, "n": { "type": "integer" } } });
     house
-        .register(DESK, agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]), Trust::Trusted)
+        .register(
+            DESK,
+            agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]),
+            AgentTrust::Trusted,
+        )
         .await;
     house
 }
@@ -109,9 +113,9 @@ async fn an_agent_that_means_no_good_is_shown_harmlessly() {
     };
     let mut card = agents::card(evil, vec![skill, agents::skill(&long)]);
     card.description = format!("{evil}{long}");
-    let agent = house.register("https://evil.example.com", card, Trust::External).await;
+    let agent = house.register("https://evil.example.com", card, AgentTrust::External).await;
     let big = agents::card(&long, vec![]);
-    house.register("https://long.example.com", big, Trust::External).await;
+    house.register("https://long.example.com", big, AgentTrust::External).await;
     let paths = [
         "/factory/agents".to_owned(),
         format!("/factory/agents/{}", agent.slug),
@@ -209,7 +213,7 @@ async fn forms_do_what_they_say_and_lead_on() {
     assert_eq!(page.status, 200);
     let trusted = send(&house, "/factory/agents/new/trust", "trust=trusted").await;
     assert_eq!(trusted.header("location"), "/factory/agents/new?done=trusted");
-    assert_eq!(house.engine.registry().find(&Default::default(), "new").unwrap().trust, Trust::Trusted);
+    assert_eq!(house.engine.registry().find(&Default::default(), "new").unwrap().trust, AgentTrust::Trusted);
     assert_eq!(
         send(&house, "/factory/refresh", "pick=new").await.header("location"),
         "/factory/agents?done=refreshed-all"
@@ -231,7 +235,7 @@ async fn forms_do_what_they_say_and_lead_on() {
 #[tokio::test]
 async fn a_changed_card_is_shown_and_waits_until_somebody_approves_it() {
     let house = House::pinned().await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     house.discovery.serve(DESK, agents::card("Desk <new>", vec![agents::skill("tell")]));
     let held = send(&house, "/factory/agents/desk/refresh", "").await;
     assert_eq!(held.header("location"), "/factory/agents/desk?done=held");
@@ -285,9 +289,9 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
 #[tokio::test]
 async fn a_question_is_answered_on_its_page() {
     let asked = Event::Asked {
-        ask: Ask::Input,
+        ask: QuestionKind::Input,
         message: Some(Message::new("m", Role::Agent, vec![Part::text("which one?")])),
-        aside: Aside::default(),
+        aside: EventAside::default(),
     };
     let peer = ScriptedPeer::with(move |call| {
         let events = if call.continues.task_id.is_some() {
@@ -298,7 +302,7 @@ async fn a_question_is_answered_on_its_page() {
         Box::pin(futures::stream::iter(events))
     });
     let house = House::new(Arc::clone(&peer)).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     let begun = send(&house, "/factory/agents/desk/try/ask", "message=hello").await;
     let place = begun.header("location").split('?').next().unwrap().to_owned();
     let shows = async |words: &str| {
@@ -374,7 +378,7 @@ async fn many_cards_are_fetched_while_nobody_waits() {
     assert!(house.page("/factory/refresh").await.body.contains("No cards of many agents were fetched"));
     for n in 0..25 {
         let url = format!("https://agent{n}.example.com");
-        house.register(&url, agents::card(&format!("Agent {n}"), vec![]), Trust::Trusted).await;
+        house.register(&url, agents::card(&format!("Agent {n}"), vec![]), AgentTrust::Trusted).await;
     }
     house.discovery.stop("https://agent7.example.com");
     let begun = send(&house, "/factory/refresh", "").await;
@@ -430,7 +434,7 @@ async fn ten_thousand_agents_are_listed_a_page_at_a_time() {
     let house = House::new(ScriptedPeer::echo()).await;
     for n in 0..10_000 {
         let mut row = agents::agent(&format!("Agent {n:05}"), vec![agents::skill("do")]);
-        (row.trust, row.version) = (Trust::External, 1);
+        (row.trust, row.version) = (AgentTrust::External, 1);
         house.store.put_agent(&row, None).await.unwrap();
     }
     house.engine.sync().await.unwrap();
@@ -454,7 +458,7 @@ async fn ten_thousand_agents_are_listed_a_page_at_a_time() {
 #[tokio::test]
 async fn a_change_of_an_external_server_is_shown_and_approved_on_its_page() {
     let house = house().await;
-    let card = |text: &str| deployed::card("weather", "", None, vec![deployed::skill("look", "look", text)]);
+    let card = |text: &str| backing::card("weather", "", None, vec![backing::skill("look", "look", text)]);
     house.discovery.serve("mcp:weather", card("Looks"));
     let form = "kind=mcp&name=weather&trust=external&url=https%3A%2F%2Ftools.example.com";
     assert_eq!(send(&house, "/factory/tools", form).await.status, 303);

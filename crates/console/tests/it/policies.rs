@@ -1,6 +1,6 @@
 //! Policies, as a person writes them: nobody's change is undone unseen, and nobody locks herself out unwarned.
 
-use rialto_model::agent::Trust;
+use rialto_model::agent::AgentTrust;
 use rialto_testkit::{agents, peer::ScriptedPeer};
 
 use crate::house::{ANN, Answer, House};
@@ -8,7 +8,7 @@ use crate::house::{ANN, Answer, House};
 async fn house() -> House {
     let house = House::new(ScriptedPeer::echo()).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
+    house.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     house
 }
 

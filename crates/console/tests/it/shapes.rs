@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use futures::{StreamExt, stream};
 use rialto_console::api::{self, Route, routes};
 use rialto_model::{
-    agent::Trust,
-    event::{Aside, Ask, Event},
+    agent::AgentTrust,
+    event::{Event, EventAside, QuestionKind},
     message::{Message, Part, Role},
 };
 use rialto_testkit::{
@@ -65,9 +65,9 @@ impl Tour {
         let asks = vec![
             accepted("t-1", "c-1"),
             Event::Asked {
-                ask: Ask::Input,
+                ask: QuestionKind::Input,
                 message: Some(Message::new("m", Role::Agent, vec![Part::text("which colour?")])),
-                aside: Aside::default(),
+                aside: EventAside::default(),
             },
         ];
         let peer = ScriptedPeer::with(move |call| {
@@ -79,7 +79,7 @@ impl Tour {
         let house = House::pinned_with(peer, "// machine-secrets").await;
         let schema = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
         let skills = vec![agents::skill_with_schema("ask", schema), agents::skill("choose")];
-        house.register("https://desk.example.com", agents::card("Desk", skills), Trust::Trusted).await;
+        house.register("https://desk.example.com", agents::card("Desk", skills), AgentTrust::Trusted).await;
         house.discovery.serve("mcp:near", agents::card("near", vec![agents::skill("look")]));
         house.keep_approvals();
         Self { house, asked: BTreeSet::new() }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use rialto_model::{
-    agent::Trust,
-    event::{Aside, Ask, Event},
+    agent::AgentTrust,
+    event::{Event, EventAside, QuestionKind},
     message::{Message, Part, Role},
 };
 use rialto_testkit::{
@@ -25,9 +25,9 @@ const AUDITOR: &str =
 fn asking() -> Arc<ScriptedPeer> {
     ScriptedPeer::with(move |call| {
         let asked = Event::Asked {
-            ask: Ask::Input,
+            ask: QuestionKind::Input,
             message: Some(Message::new("m", Role::Agent, vec![Part::text("which one?")])),
-            aside: Aside::default(),
+            aside: EventAside::default(),
         };
         let goes_on = call.continues.task_id.is_some();
         let said = call.parts.iter().map(|part| format!("{:?}", part.content)).collect::<String>();
@@ -42,7 +42,7 @@ fn asking() -> Arc<ScriptedPeer> {
 
 async fn house(policies: &str) -> House {
     let house = House::with_policies(asking(), policies).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     house
 }
 
@@ -103,7 +103,7 @@ async fn what_waits_for_approval_was_sent_to_nobody() {
 async fn a_call_that_was_refused_is_shown_with_the_reason() {
     let house = house("").await;
     let card = agents::card("Other", vec![agents::skill("ask")]);
-    house.register("https://other.example.com", card, Trust::External).await;
+    house.register("https://other.example.com", card, AgentTrust::External).await;
     assert_eq!(house.submit(ANN, "/factory/agents/other/try/ask", "message=x").await.status, 422);
     let audit = house.page("/factory/audit?outcome=denied").await.body;
     let (_, rest) = audit.split_once("href=\"/factory/tasks/").unwrap();

@@ -1,11 +1,11 @@
 //! What calls of the last hour were like, however many there were and however they came.
 
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     clock::{Clock, SystemClock},
     message::Part,
     store::AuditFilter,
-    verb::{Outcome, Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -16,15 +16,16 @@ use serde_json::Value;
 use crate::house::{ANN, House};
 
 /// A house with one call on record, and that.
-async fn house() -> (House, VerbEvent) {
+async fn house() -> (House, AuditEvent) {
     let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("done")]))).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
+    house.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     house.submit(ANN, "/factory/agents/desk/try/ask", "message=hello").await;
     house.until("/factory/audit", "post-verb").await;
     let filter = AuditFilter { limit: 10, ..Default::default() };
-    let records = house.store.audit_trail(&Default::default(), &filter).await.unwrap();
-    let one = records.into_iter().map(|record| record.event).find(|event| event.phase == Phase::PostVerb);
+    let records = house.store.audit_records(&Default::default(), &filter).await.unwrap();
+    let one =
+        records.into_iter().map(|record| record.event).find(|event| event.phase == AuditPhase::PostVerb);
     (house, one.unwrap())
 }
 
@@ -40,7 +41,8 @@ async fn had(minutes: impl IntoIterator<Item = i64>) -> (House, Value) {
             let ago = jiff::SignedDuration::from_millis(at * 60_000 - n * 57_000 / count);
             event.emitted_at = now.checked_sub(ago).unwrap();
             event.duration_ms = Some(u64::try_from(n * 7_919 % 300).unwrap());
-            event.outcome = Some(if n % 10 == 0 { Outcome::Failed } else { Outcome::Completed });
+            event.outcome =
+                Some(if n % 10 == 0 { InvocationOutcome::Failed } else { InvocationOutcome::Completed });
             event
         });
         house.store.audit(many.collect()).await.unwrap();

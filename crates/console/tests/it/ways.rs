@@ -1,6 +1,6 @@
 //! Ways in, on and back: addresses that lead nowhere, links, and where somebody is led after trouble.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -13,7 +13,7 @@ const DESK: &str = "https://desk.example.com";
 
 async fn house() -> House {
     let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("done")]))).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     house
 }
 
@@ -175,7 +175,7 @@ async fn what_is_searched_for_is_refreshed_and_nobody_else() {
     let house = house().await;
     for n in 0..3 {
         let url = format!("https://other{n}.example.com");
-        house.register(&url, agents::card(&format!("Other {n}"), vec![]), Trust::External).await;
+        house.register(&url, agents::card(&format!("Other {n}"), vec![]), AgentTrust::External).await;
     }
     house.discovery.stop(DESK);
     let list = house.page("/factory/agents?q=other").await.body;
@@ -220,7 +220,7 @@ async fn a_file_is_kept_and_never_shown_whatever_it_says_it_is() {
         ..Part::text("")
     };
     let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("here"), part]))).await;
-    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), AgentTrust::Trusted).await;
     let begun = house.submit(ANN, "/factory/agents/desk/try/ask", "message=hello").await;
     let task = begun.header("location").split('?').next().unwrap().to_owned();
     let page = house.until(&task, "Download").await.body;

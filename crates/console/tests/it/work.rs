@@ -1,6 +1,6 @@
 //! `/api/v1` for work that names nobody, workflows, tools and guardrails: what goes over the wire.
 
-use rialto_model::{agent::Trust, message::Part};
+use rialto_model::{agent::AgentTrust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -14,7 +14,7 @@ const FLOW: &str = "name: two\nstatus: active\nnodes: { one: { type: tool, tool:
 async fn house() -> House {
     let house = House::new(ScriptedPeer::telling(finished_with(vec![Part::text("well done")]))).await;
     let card = agents::card("Desk", vec![agents::skill("ask")]);
-    house.register("https://desk.example.com", card, Trust::Trusted).await;
+    house.register("https://desk.example.com", card, AgentTrust::Trusted).await;
     house
 }
 

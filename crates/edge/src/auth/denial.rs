@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use rialto_model::{
     clock::Timestamp,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 
 use super::jwt::Flaw;
@@ -32,7 +32,7 @@ pub(crate) enum Denial {
     /// Somebody has signed it, but it is not good.
     Flawed(Flaw),
     /// It is good, but not for this: that needs one of these.
-    Lacks(Rights),
+    Lacks(TokenScopes),
     /// It cannot be told whether it is still good.
     NoStore,
     /// It cannot be told whether its issuer has signed it.
@@ -42,7 +42,7 @@ pub(crate) enum Denial {
 /// What a refusal tells a client beside why: where to read how to get in, and what to ask for.
 pub(crate) struct Challenge {
     pub(crate) description: String,
-    pub(crate) needs: Rights,
+    pub(crate) needs: TokenScopes,
 }
 
 /// How a refusal looks from outside.
@@ -125,7 +125,7 @@ impl Denial {
             Self::Revoked => "this token was revoked; make a new one with `rialto tokens create NAME`".into(),
             Self::Flawed(flaw) => flaw.to_string().into(),
             Self::Lacks(needs) => {
-                let words: Vec<_> = needs.each().map(Right::as_str).collect();
+                let words: Vec<_> = needs.each().map(TokenScope::as_str).collect();
                 let words = words.join(" or ");
                 format!("this token lacks the scope {words}; make one with `rialto tokens create NAME --scope`")
                     .into()
@@ -144,7 +144,7 @@ impl Denial {
             said += &format!(", error=\"{code}\", error_description=\"{}\"", quotable(&self.message()));
         }
         let needs = if let Self::Lacks(needs) = self { needs } else { needs };
-        if *needs != Rights::NONE {
+        if *needs != TokenScopes::NONE {
             said += &format!(", scope=\"{needs}\"");
         }
         said

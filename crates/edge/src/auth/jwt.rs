@@ -9,9 +9,9 @@ use jsonwebtoken::{Algorithm, Validation, dangerous::insecure_decode_claims, dec
 use rialto_model::{
     call::{Caller, CallerId},
     clock::{Clock, Timestamp},
-    credential::Proof,
+    credential::CallerProof,
     ids::{OrgId, ProjectId, Scope, is_slug},
-    rights::Rights,
+    token_scopes::TokenScopes,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -182,7 +182,7 @@ impl Issuers {
     }
 
     fn with_proof(&self, mut admitted: Admitted, token: &str) -> Admitted {
-        admitted.caller.proof = self.hands_on.then(|| Proof::from(token));
+        admitted.caller.proof = self.hands_on.then(|| CallerProof::from(token));
         admitted
     }
 }
@@ -233,14 +233,14 @@ impl Issuer {
         })
     }
 
-    fn rights(&self, claims: &Map<String, Value>) -> Rights {
+    fn rights(&self, claims: &Map<String, Value>) -> TokenScopes {
         match claims.get(&self.config.scope_claim) {
-            None => Rights::among(&self.config.default_scope),
-            Some(Value::String(words)) => Rights::among(words),
+            None => TokenScopes::among(&self.config.default_scope),
+            Some(Value::String(words)) => TokenScopes::among(words),
             Some(Value::Array(words)) => {
-                Rights::of(words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()))
+                TokenScopes::of(words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()))
             }
-            Some(_) => Rights::NONE,
+            Some(_) => TokenScopes::NONE,
         }
     }
 }
@@ -258,7 +258,7 @@ fn check(config: &IssuerConfig, others: &[Issuer]) -> Result<(), IssuerError> {
     if config.caller_claim.is_empty() {
         return refuse("needs a `caller_claim`, the claim with the caller's name");
     }
-    if config.default_scope.parse::<Rights>().is_err() {
+    if config.default_scope.parse::<TokenScopes>().is_err() {
         return refuse("has a `default_scope` with other words than call, discover and admin");
     }
     if others.iter().any(|other| other.config.issuer == config.issuer) {

@@ -135,7 +135,7 @@ fn unhex(text: &str) -> Option<Hash> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{call::CallerKind, clock::FixedClock, ids::Scope, rights::Rights};
+    use rialto_model::{call::CallerKind, clock::FixedClock, ids::Scope, token_scopes::TokenScopes};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
             scope: Scope::default(),
             caller: secret.into(),
             kind: CallerKind::Agent,
-            rights: Rights::default(),
+            rights: TokenScopes::default(),
             created_at: NOON.parse().unwrap(),
             expires_at: None,
             revoked_at: None,
@@ -168,7 +168,7 @@ mod tests {
     fn a_token_is_its_caller_with_its_kind_and_rights() {
         let caller = asked(&token("a"), "a").unwrap().ok().unwrap();
         assert_eq!((caller.id.as_str(), caller.kind), ("a", CallerKind::Agent));
-        assert_eq!(caller.rights, Rights::default());
+        assert_eq!(caller.rights, TokenScopes::default());
         assert!(asked(&token("a"), "b").is_none());
     }
 

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use rialto_model::{
     call::{Caller, CallerKind},
     ids::Scope,
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rustls::{
     RootCertStore, ServerConfig,
@@ -178,8 +178,9 @@ impl ClientCertificate {
         if certificate.is_empty() || self.caller.is_empty() {
             return Err(mistake("certificate and caller must not be empty".to_owned()));
         }
-        let words = self.scope.split_whitespace().map(str::parse::<Right>).collect::<Result<Vec<_>, _>>();
-        let rights = Rights::of(words.map_err(|error| mistake(format!("scope: {error}")))?);
+        let words =
+            self.scope.split_whitespace().map(str::parse::<TokenScope>).collect::<Result<Vec<_>, _>>();
+        let rights = TokenScopes::of(words.map_err(|error| mistake(format!("scope: {error}")))?);
         let mut scope = Scope::default();
         if let Some(org) = &self.org {
             scope.org = org.as_str().into();
@@ -201,7 +202,7 @@ impl ClientCertificate {
 }
 
 fn default_scope() -> String {
-    Rights::default().to_string()
+    TokenScopes::default().to_string()
 }
 
 fn hex(byte: u8) -> impl Iterator<Item = char> {

@@ -19,8 +19,8 @@ use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},
     ids::Scope,
-    rights::{Right, Rights},
     store::{Token, TokenStore},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_store::SqliteStore;
 
@@ -135,8 +135,8 @@ pub(crate) async fn serve_at(site: Site, authentication: Authentication) -> Serv
     let gate = Gate::new(Guard::new(&["*.bridge.example".to_owned()], 10), authentication)
         .at(site)
         .before(&[
-            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: "/rules", needs: Rights::of([Right::Admin]) },
+            Entrance { path: "/mcp", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
+            Entrance { path: "/rules", needs: TokenScopes::of([TokenScope::Admin]) },
         ])
         .open_to_all(&["/open"]);
     Server::start(Router::new().fallback_service(gate.around(router.route("/open", routing::get("open")))))
@@ -168,7 +168,7 @@ pub(crate) fn token(secret: &str, caller: &str) -> Token {
         scope: Scope::default(),
         caller: caller.into(),
         kind: CallerKind::User,
-        rights: Rights::default(),
+        rights: TokenScopes::default(),
         created_at: noon(),
         expires_at: None,
         revoked_at: None,

@@ -3,8 +3,8 @@
 use http::{StatusCode, header};
 use rialto_edge::{fetch::Response, site::Site};
 use rialto_model::{
-    rights::{Right, Rights},
     store::Token,
+    token_scopes::{TokenScope, TokenScopes},
 };
 use serde_json::{Value, json};
 
@@ -106,13 +106,13 @@ async fn a_token_in_the_address_is_refused_even_a_good_one() {
 
 #[tokio::test]
 async fn a_token_is_good_for_its_scopes_only() {
-    let with = |name: &str, rights: Rights| Token { rights, ..token(name, name) };
+    let with = |name: &str, rights: TokenScopes| Token { rights, ..token(name, name) };
     let house = House::with(&[
-        with("nothing", Rights::NONE),
-        with("look", Rights::of([Right::Discover])),
-        with("call", Rights::of([Right::Call])),
-        with("rule", Rights::of([Right::Admin])),
-        with("all", Rights::ALL),
+        with("nothing", TokenScopes::NONE),
+        with("look", TokenScopes::of([TokenScope::Discover])),
+        with("call", TokenScopes::of([TokenScope::Call])),
+        with("rule", TokenScopes::of([TokenScope::Admin])),
+        with("all", TokenScopes::ALL),
     ])
     .await;
     for (name, mcp, rules, other) in [

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rialto_model::{agent::Agent, call::Target, card::Skill};
+use rialto_model::{agent::Agent, call::CallTarget, card::Skill};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Config {
     }
 
     /// Whether somebody is asked before this is done, because of what it says of itself.
-    pub(crate) fn asks(&self, target: &Target) -> bool {
+    pub(crate) fn asks(&self, target: &CallTarget) -> bool {
         // Most have nothing set, and then nothing need be looked up.
         if self.destructive == Destructive::Allow && self.servers.is_empty() {
             return false;
@@ -69,12 +69,12 @@ mod tests {
 
     use super::*;
 
-    fn target(hints: &serde_json::Value) -> Target {
+    fn target(hints: &serde_json::Value) -> CallTarget {
         let mut skill = skill("drop");
         skill.extra.push("annotations", Json::of(hints));
         let agent = Arc::new(agent("Desk", vec![skill]));
         let skill = agent.card.skills.first().cloned();
-        Target { agent, skill }
+        CallTarget { agent, skill }
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided, Waits},
+    approval::{Approval, ApprovalFilter, ApprovalTarget, ApprovalVerdict},
     call::Caller,
     clock::Timestamp,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{ApprovalId, OrgId, TaskId},
     task::Task,
 };
@@ -62,7 +62,7 @@ impl Engine {
         self.may_decide(by).await?;
         let filter = ApprovalFilter { org: by.org(), ..one(&ApprovalId::from(id)) };
         let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?.pop();
-        found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no approval \"{id}\"")))
+        found.ok_or_else(|| Failure::new(FailureKind::NotFound, format!("there is no approval \"{id}\"")))
     }
 
     /// Decides about something that waits. Whoever has it under way goes on with it.
@@ -85,24 +85,28 @@ impl Engine {
                 approval.tool,
                 approval.by.join(" and by ")
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         if let Some(reason) = &reason
             && reason.len() > LONGEST_REASON
         {
             let message = format!("a reason has at most {LONGEST_REASON} bytes, not {}", reason.len());
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         if approval.decided.is_none() && self.inner().settle_if_over(&approval).await? {
             let message = format!("task {} is over, so nothing waits for approval {id}", approval.task);
-            return Err(Failure::new(Kind::Conflict, message));
+            return Err(Failure::new(FailureKind::Conflict, message));
         }
-        let decided = Decided { approved, by: by.name(), reason, at: self.now() };
+        let decided = ApprovalVerdict { approved, by: by.name(), reason, at: self.now() };
         self.settle_on(&approval, decided).await
     }
 
     /// Takes a decision, if there is none yet: one that comes too late is told what counts.
-    pub(super) async fn settle_on(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
+    pub(super) async fn settle_on(
+        &self,
+        approval: &Approval,
+        decided: ApprovalVerdict,
+    ) -> Result<Approval, Failure> {
         let inner = self.inner();
         let decided = if decided.at >= approval.expires_at { expired(approval) } else { decided };
         let is_ours = inner.store.decide_approval(&approval.id, &decided).await.map_err(store_failure)?;
@@ -126,7 +130,7 @@ impl Engine {
         self.deny(approval, revoked(approval, self.now())).await
     }
 
-    async fn deny(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
+    async fn deny(&self, approval: &Approval, decided: ApprovalVerdict) -> Result<Approval, Failure> {
         let store = &self.inner().store;
         if store.decide_approval(&approval.id, &decided).await.map_err(store_failure)? {
             self.put_on_record(approval, &decided).await;
@@ -149,7 +153,7 @@ impl Engine {
         let filter = ApprovalFilter { task: Some(task.clone()), limit: MOST, ..ApprovalFilter::default() };
         let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
         let is_yes = |approval: &Approval| {
-            let waits = approval.waits == Waits::Call;
+            let waits = approval.waits == ApprovalTarget::Call;
             waits && approval.decided.as_ref().is_some_and(|decided| decided.approved)
         };
         Ok(found.iter().any(is_yes))
@@ -162,7 +166,7 @@ impl Engine {
     }
 
     /// Who decided what and why, in the audit trail.
-    async fn put_on_record(&self, approval: &Approval, decided: &Decided) {
+    async fn put_on_record(&self, approval: &Approval, decided: &ApprovalVerdict) {
         let word = if decided.approved { "approve" } else { "deny" };
         let facts = json!({
             "approval": approval.id,
@@ -213,8 +217,8 @@ impl Decider {
 /// Who denies what nobody has decided.
 pub(super) const EXPIRY: &str = "expiry";
 
-fn expired(approval: &Approval) -> Decided {
-    Decided {
+fn expired(approval: &Approval) -> ApprovalVerdict {
+    ApprovalVerdict {
         approved: false,
         by: EXPIRY.to_owned(),
         reason: Some(format!("nobody decided before {}", approval.expires_at)),
@@ -225,8 +229,8 @@ fn expired(approval: &Approval) -> Decided {
 /// Who denies what was asked for with a token that has ended.
 pub(super) const REVOCATION: &str = "revocation";
 
-fn revoked(approval: &Approval, at: Timestamp) -> Decided {
-    Decided {
+fn revoked(approval: &Approval, at: Timestamp) -> ApprovalVerdict {
+    ApprovalVerdict {
         approved: false,
         by: REVOCATION.to_owned(),
         reason: Some(format!(
@@ -238,11 +242,11 @@ fn revoked(approval: &Approval, at: Timestamp) -> Decided {
 }
 
 fn gone(id: &ApprovalId) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no approval \"{id}\" any more"))
+    Failure::new(FailureKind::NotFound, format!("there is no approval \"{id}\" any more"))
 }
 
 fn too_late(approval: &Approval) -> Failure {
     let by = approval.decided.as_ref().map_or("somebody", |decided| decided.by.as_str());
     let (id, state) = (&approval.id, approval.state());
-    Failure::new(Kind::Conflict, format!("approval {id} was decided before: it is {state} by {by}"))
+    Failure::new(FailureKind::Conflict, format!("approval {id} was decided before: it is {state} by {by}"))
 }

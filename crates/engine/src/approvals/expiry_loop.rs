@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Waits},
+    approval::{Approval, ApprovalFilter, ApprovalTarget},
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    ids::Runner,
+    failure::{Failure, FailureKind},
+    ids::ProcessId,
     task::Task,
 };
 use tokio_util::sync::CancellationToken;
@@ -79,7 +79,7 @@ impl Engine {
     /// Goes on with one that was decided, in this process, whoever has begun it; none when somebody else does. For work that is
     /// under way elsewhere there is nothing to be done here.
     pub async fn go_on_here(&self, approval: &Approval) -> Result<Option<Running>, Failure> {
-        if approval.waits == Waits::Work || approval.is_settled {
+        if approval.waits == ApprovalTarget::Work || approval.is_settled {
             return Ok(None);
         }
         let Some(task) = self.task_of(approval).await? else { return Ok(None) };
@@ -139,7 +139,7 @@ impl Engine {
         }
         if !self.is_ours(&approval, &task).await? {
             // A process that never said that it was there cannot be known to be gone: it has had its time.
-            if approval.runner == Runner::NOBODY || !self.is_at_work(approval.runner).await? {
+            if approval.runner == ProcessId::NOBODY || !self.is_at_work(approval.runner).await? {
                 return self.stray(&approval, task, "whoever worked on it has not come back", now).await;
             }
             return Ok(ApprovalProgress::Later);
@@ -182,7 +182,7 @@ impl Engine {
         if since.checked_add(STRAY).is_ok_and(|late| late > now) {
             return Ok(ApprovalProgress::Later);
         }
-        let failure = Failure::new(Kind::PeerFailed, why);
+        let failure = Failure::new(FailureKind::PeerFailed, why);
         let recorded = self.inner().journal.record(&mut task, vec![Event::failed(failure)], None).await;
         recorded.map_err(store_failure)?;
         self.inner().settle(approval).await;
@@ -194,9 +194,9 @@ impl Engine {
     async fn is_ours(&self, approval: &Approval, task: &Task) -> Result<bool, Failure> {
         let (ours, theirs) = (self.runner(), task.head.runner);
         match approval.waits {
-            Waits::Call if theirs == ours || theirs == Runner::NOBODY => Ok(true),
-            Waits::Call => Ok(!self.is_at_work(theirs).await?),
-            Waits::Work => Ok(approval.runner == ours || theirs == ours),
+            ApprovalTarget::Call if theirs == ours || theirs == ProcessId::NOBODY => Ok(true),
+            ApprovalTarget::Call => Ok(!self.is_at_work(theirs).await?),
+            ApprovalTarget::Work => Ok(approval.runner == ours || theirs == ours),
         }
     }
 

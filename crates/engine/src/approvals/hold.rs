@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    approval::{Approval, Waits},
-    call::{Call, Caller, Spoken},
+    approval::{Approval, ApprovalTarget},
+    call::{Call, Caller, OriginalMessage},
     clock::Timestamp,
     credential::Secret,
-    event::{Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::ApprovalId,
     json::Json,
     message::{Message, Part},
@@ -31,7 +31,7 @@ pub(super) struct SealedCall {
     pub(super) parts: Vec<Part>,
     pub(super) message: Option<Message>,
     pub(super) metadata: Option<Json>,
-    pub(super) continues: Remote,
+    pub(super) continues: RemoteIds,
     pub(super) session: Arc<str>,
     /// How many calls through us led to this one: a circle of agents does not begin anew by waiting.
     #[serde(default)]
@@ -61,7 +61,7 @@ impl Engine {
             args: redact(&wish.args),
             by: wish.by,
             policies: wish.policies,
-            waits: Waits::Work,
+            waits: ApprovalTarget::Work,
             runner: self.runner(),
             asked_at: now,
             expires_at: after(now, patience),
@@ -102,7 +102,7 @@ impl EngineInner {
             args: redact(&call.args()),
             by: decision.approvers.clone(),
             policies,
-            waits: Waits::Call,
+            waits: ApprovalTarget::Call,
             runner: self.runner_here(),
             asked_at: now,
             expires_at: after(now, self.config.approvals.patience()),
@@ -141,9 +141,9 @@ impl SealedCall {
     }
 
     /// The caller's own words, as they were.
-    pub(super) fn spoken(&self) -> Option<Arc<Spoken>> {
+    pub(super) fn spoken(&self) -> Option<Arc<OriginalMessage>> {
         let message = self.message.clone()?;
-        Some(Arc::new(Spoken::new(message, self.metadata.clone())))
+        Some(Arc::new(OriginalMessage::new(message, self.metadata.clone())))
     }
 }
 
@@ -161,5 +161,5 @@ fn unkept(error: &dyn std::error::Error) -> Failure {
     tracing::error!("a call that needs approval could not be kept until then: {error}");
     let message =
         "the call needs approval, and could not be kept until then, so it was not made; see the server's log";
-    Failure::new(Kind::Internal, message)
+    Failure::new(FailureKind::Internal, message)
 }

@@ -4,8 +4,8 @@
 //! that have forms make one. What is answered is read generously; what cannot be read is no answer.
 
 use rialto_model::{
-    approval::{Approval, Decided},
-    event::{Aside, Ask, Event},
+    approval::{Approval, ApprovalVerdict},
+    event::{Event, EventAside, QuestionKind},
     ids::{ApprovalId, fresh},
     json::{Extra, Json},
     message::{Content, Message, Part, Role},
@@ -70,7 +70,7 @@ impl Verdict {
     }
 
     /// The same as a message of one part.
-    pub(super) fn part(approval: &Approval, decided: &Decided) -> Part {
+    pub(super) fn part(approval: &Approval, decided: &ApprovalVerdict) -> Part {
         let word = if decided.approved { "approve" } else { "deny" };
         Part::data(Json::of(&json!({
             "approval": approval.id,
@@ -88,11 +88,11 @@ pub(super) fn asked(approval: &Approval, note: Option<&str>) -> Event {
     let mut metadata = Extra::new();
     metadata.push(MARK, facts(approval));
     message.metadata = Some(Json::of(&metadata));
-    Event::Asked { ask: Ask::Input, message: Some(message), aside: Aside::default() }
+    Event::Asked { ask: QuestionKind::Input, message: Some(message), aside: EventAside::default() }
 }
 
 /// The answer as the caller's words in the task.
-pub(super) fn answered(approval: &Approval, decided: &Decided) -> Message {
+pub(super) fn answered(approval: &Approval, decided: &ApprovalVerdict) -> Message {
     let word = if decided.approved { "approve" } else { "deny" };
     let mut message = Message::new(fresh(), Role::User, vec![Part::text(word)]);
     let facts = json!({ "id": approval.id, "decision": word, "by": decided.by, "reason": decided.reason });

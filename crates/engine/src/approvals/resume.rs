@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    approval::{Approval, Decided, Waits},
-    call::{Call, Caller, Target},
+    approval::{Approval, ApprovalTarget, ApprovalVerdict},
+    call::{Call, CallTarget, Caller},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{Message, Role},
@@ -66,7 +66,7 @@ impl Engine {
         let note = match answer {
             Some(answer) if approval.is_for_caller() => {
                 let (by, at) = (request.caller.id.to_string(), self.now());
-                let decided = Decided { approved: answer.approved, by, reason: answer.reason, at };
+                let decided = ApprovalVerdict { approved: answer.approved, by, reason: answer.reason, at };
                 let approval = self.settle_on(approval, decided).await?;
                 return self.go_on(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
             }
@@ -137,14 +137,14 @@ impl Engine {
         &self,
         approval: &Approval,
         task: &Task,
-        target: &Target,
+        target: &CallTarget,
         waiter: &CallerWait,
     ) -> Result<(Call, DecidedCall), Failure> {
         let inner = self.inner();
         let decided = approval.decided.as_ref().ok_or_else(|| busy(approval))?;
         let call = match approval.waits {
-            Waits::Call if !decided.approved => return Err(denied(approval, decided)),
-            Waits::Call => {
+            ApprovalTarget::Call if !decided.approved => return Err(denied(approval, decided)),
+            ApprovalTarget::Call => {
                 let held = self.inner().open_held(approval).await?;
                 let mut caller = waiter.caller.clone().unwrap_or_else(|| held.caller.clone());
                 caller.hops = caller.hops.max(held.hops);
@@ -162,7 +162,7 @@ impl Engine {
                     presence: CallerPresence::default(),
                 }
             }
-            Waits::Work => {
+            ApprovalTarget::Work => {
                 // Whoever decides, the work goes on with the token of the call that it waits in.
                 let token = approval.token.clone();
                 let caller =
@@ -176,10 +176,10 @@ impl Engine {
                 "{} was approved, but the token that {} made this call with was revoked or has expired, so it was not made",
                 approval.tool, approval.caller
             );
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         let permitted = inner.check_approved(call.clone());
-        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let permitted = permitted.map_err(|denied| Failure::new(FailureKind::Denied, denied.to_string()))?;
         Ok((call, DecidedCall::Sent(Box::new(permitted))))
     }
 
@@ -255,7 +255,7 @@ impl EngineInner {
             let id = &approval.id;
             tracing::error!("the call that approval {id} is about could not be read: {error}");
             let message = "it was approved, but what was said could not be read any more, so it was not sent; call again";
-            Failure::new(Kind::Internal, message)
+            Failure::new(FailureKind::Internal, message)
         };
         let text = self.approving.safe().get(&name(&approval.id)).await.map_err(|error| lost(&error))?;
         serde_json::from_str(text.expose()).map_err(|error| lost(&error))
@@ -263,12 +263,12 @@ impl EngineInner {
 
     /// Nothing waits for it any more, and what was kept for it is forgotten.
     pub(super) async fn settle(&self, approval: &Approval) {
-        if approval.waits == Waits::Call
+        if approval.waits == ApprovalTarget::Call
             && let Err(error) = self.approving.safe().forget(&name(&approval.id)).await
         {
             tracing::error!("what approval {} was about could not be forgotten: {error}", approval.id);
         }
-        if let Err(error) = self.store.settle_approval(&approval.id).await {
+        if let Err(error) = self.store.close_approval(&approval.id).await {
             tracing::error!("approval {} could not be settled: {error}", approval.id);
         }
     }
@@ -289,7 +289,7 @@ impl EngineInner {
 }
 
 /// How a call ends that was denied.
-fn denied(approval: &Approval, decided: &Decided) -> Failure {
+fn denied(approval: &Approval, decided: &ApprovalVerdict) -> Failure {
     let reason = decided.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let message = if matches!(decided.by.as_str(), super::decide::EXPIRY | super::decide::REVOCATION) {
         format!("{} was not approved{reason}", approval.tool)
@@ -297,11 +297,11 @@ fn denied(approval: &Approval, decided: &Decided) -> Failure {
         format!("{} was denied by {}{reason}", approval.tool, decided.by)
     };
     let facts = json!({ "approval": approval.id, "decidedBy": decided.by, "reason": decided.reason });
-    Failure::new(Kind::Denied, message).with_data(Json::of(&facts))
+    Failure::new(FailureKind::Denied, message).with_data(Json::of(&facts))
 }
 
 fn busy(approval: &Approval) -> Failure {
     let (id, task) = (&approval.id, &approval.task);
     let message = format!("approval {id} was decided before, and task {task} goes on; get_task tells how");
-    Failure::new(Kind::Conflict, message)
+    Failure::new(FailureKind::Conflict, message)
 }

@@ -5,9 +5,9 @@
 
 use rialto_model::{
     agent::Agent,
+    audit_event::{AuditPhase, SkillInvocation},
     clock::Timestamp,
     json::Json,
-    verb::{Phase, Verb},
 };
 use rialto_route::breaker::Breaker;
 use serde::Serialize;
@@ -55,7 +55,7 @@ impl BreakerTransition {
     /// Logs it and puts it on record.
     pub(super) async fn record(self, journal: &TaskJournal, agent: &Agent) {
         self.log(agent);
-        journal.note(self.verb(agent), Phase::Breaker).await;
+        journal.note(self.verb(agent), AuditPhase::Breaker).await;
     }
 
     const fn state(self) -> &'static str {
@@ -81,10 +81,10 @@ impl BreakerTransition {
         }
     }
 
-    fn verb(self, agent: &Agent) -> Verb {
+    fn verb(self, agent: &Agent) -> SkillInvocation {
         let until = if let Self::Open(until) = self { Some(until) } else { None };
         let name = format!("breaker.{}", self.state());
-        Verb {
+        SkillInvocation {
             legacy_alias: name.clone(),
             verb: name,
             org_id: agent.scope.org.shared(),

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::StoreError,
 };
 use tokio::time::Instant;
@@ -98,7 +98,7 @@ impl CallRun {
     /// The store never takes what the agent said. The task ends with that, so that it does not stay open.
     pub(super) async fn end_unwritable(&mut self, error: StoreError) -> Failure {
         let message = "the agent has answered, but the store cannot keep what it said; see the server's log for the reason";
-        let failure = Failure::new(Kind::Internal, message);
+        let failure = Failure::new(FailureKind::Internal, message);
         log_lost(&self.task.head.id, &error);
         let journal = &self.inner.journal;
         match journal.reread(&self.task).await {

@@ -134,13 +134,13 @@ mod tests {
         Findings, Guards,
         config::{Check, Guardrail, Target},
     };
-    use rialto_model::{event::Aside, message::text_of};
+    use rialto_model::{event::EventAside, message::text_of};
 
     use super::*;
 
     fn piece(text: &str, append: bool, last: bool) -> Event {
         let artifact = Artifact::new("a", vec![Part::text(text)]);
-        Event::Artifact { artifact, append, last, aside: Aside::default() }
+        Event::Artifact { artifact, append, last, aside: EventAside::default() }
     }
 
     static GUARDS: LazyLock<Guards> = LazyLock::new(|| {
@@ -179,7 +179,12 @@ mod tests {
     fn parts_of_one_piece_stay_apart() {
         let two = Artifact::new("a", vec![Part::text("one"), Part::text("two")]);
         let mut held = ArtifactBuffer::default();
-        held.take(Event::Artifact { artifact: two, append: false, last: false, aside: Aside::default() });
+        held.take(Event::Artifact {
+            artifact: two,
+            append: false,
+            last: false,
+            aside: EventAside::default(),
+        });
         let whole = held.take(piece("three", true, true)).unwrap();
         assert_eq!(whole.parts(), [Part::text("one"), Part::text("twothree")]);
     }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
 use rialto_guard::config::Target as Aim;
 use rialto_model::{
-    call::{Call, Caller, Cancel, Door, Follow, Target},
-    event::{Event, Remote},
+    audit_event::SkillInvocation,
+    call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, FollowRequest},
+    event::{Event, RemoteIds},
     failure::Failure,
-    guardrail::Notice,
+    guardrail::GuardrailNotice,
     ids::TaskId,
     json::Json,
     presence::CallerPresence,
-    verb::Verb,
 };
 use rialto_policy::Permitted;
 
@@ -33,7 +33,7 @@ pub(crate) struct GuardedPeer {
 // === impl Guarded ===
 
 impl GuardedPeer {
-    fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
+    fn screen(&self, guarding: &Arc<Guarding>, target: &CallTarget) -> Option<GuardrailChecker> {
         let guards = guarding.of(self.registry.version(), target)?;
         guards.look_at(Aim::Output).then(|| GuardrailChecker {
             guarding: Arc::clone(guarding),
@@ -45,13 +45,13 @@ impl GuardedPeer {
     /// What is to be done with what comes back; none when nothing is.
     fn watch(
         &self,
-        target: &Target,
+        target: &CallTarget,
         task: Option<&TaskId>,
-        verb: impl FnOnce() -> Verb,
+        verb: impl FnOnce() -> SkillInvocation,
     ) -> Option<ResponseFilter> {
         let guarding = self.post.load()?;
         let screen = self.screen(&guarding, target);
-        let notice: Option<Notice> = task.and_then(|task| guarding.warning(task));
+        let notice: Option<GuardrailNotice> = task.and_then(|task| guarding.warning(task));
         (screen.is_some() || notice.is_some())
             .then(|| ResponseFilter::new(screen, notice, self.journal.clone(), verb()))
     }
@@ -71,7 +71,7 @@ impl Peer for GuardedPeer {
         }
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         let asked = follow.get();
         let watch = self.watch(&asked.target, None, || verb(&asked.caller, &asked.target, &asked.remote));
         let events = self.peer.follow(follow);
@@ -81,7 +81,7 @@ impl Peer for GuardedPeer {
         }
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let asked = cancel.get();
         let watch = self.watch(&asked.target, None, || verb(&asked.caller, &asked.target, &asked.remote));
         let told = self.peer.cancel(cancel);
@@ -101,11 +101,11 @@ impl Peer for GuardedPeer {
 }
 
 /// Whose task is asked about. Its name here is not known there.
-fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
+fn verb(caller: &Caller, target: &CallTarget, remote: &RemoteIds) -> SkillInvocation {
     let call = Call {
         task: TaskId::from(remote.task_id.as_deref().unwrap_or_default()),
         caller: caller.clone(),
-        door: Door::Library,
+        door: EntryProtocol::Library,
         target: target.clone(),
         parts: Vec::new(),
         continues: remote.clone(),

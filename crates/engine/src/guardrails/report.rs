@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rialto_guard::{Finding, Findings, Verdict};
 use rialto_model::{
-    failure::{Failure, Kind},
-    guardrail::Notice,
+    audit_event::{AuditPhase, SkillInvocation},
+    failure::{Failure, FailureKind},
+    guardrail::GuardrailNotice,
     json::Json,
-    verb::{Phase, Verb},
 };
 use serde::Serialize;
 
@@ -71,8 +71,8 @@ impl GuardrailReport {
     }
 
     /// What a caller is warned of.
-    pub(crate) fn notice(&self) -> Option<Notice> {
-        let mut notice = Notice::default();
+    pub(crate) fn notice(&self) -> Option<GuardrailNotice> {
+        let mut notice = GuardrailNotice::default();
         for (check, kind, _) in self.0.keys().filter(|(.., verdict)| *verdict == Verdict::Warn) {
             notice.add(check, kind);
         }
@@ -90,19 +90,19 @@ impl GuardrailReport {
             }
             GuardDirection::Output => format!("a guardrail blocked the answer: it holds {found}"),
         };
-        Failure::new(Kind::Blocked, message).with_data(self.facts(way))
+        Failure::new(FailureKind::Blocked, message).with_data(self.facts(way))
     }
 
     /// Puts it on record and into the log, once.
-    pub(crate) async fn tell(&self, journal: &TaskJournal, verb: Verb, way: GuardDirection) {
+    pub(crate) async fn tell(&self, journal: &TaskJournal, verb: SkillInvocation, way: GuardDirection) {
         if self.is_empty() {
             return;
         }
         self.log(&verb, way);
-        journal.note(Verb { args: self.facts(way), ..verb }, Phase::Guardrail).await;
+        journal.note(SkillInvocation { args: self.facts(way), ..verb }, AuditPhase::Guardrail).await;
     }
 
-    fn log(&self, verb: &Verb, way: GuardDirection) {
+    fn log(&self, verb: &SkillInvocation, way: GuardDirection) {
         let (task, agent, caller, name) = (&*verb.task_id, &*verb.agent_card_id, &*verb.caller, &verb.verb);
         let (found, done) = (self.named(), word(self.verdict()));
         let what = match way {

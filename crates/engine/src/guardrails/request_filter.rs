@@ -11,14 +11,14 @@ use rialto_guard::{
     setting::Called,
 };
 use rialto_model::{
-    call::{Call, Caller, Door, Spoken, Target},
-    event::Remote,
+    call::{Call, CallTarget, Caller, EntryProtocol, OriginalMessage},
+    event::RemoteIds,
     failure::Failure,
     ids::TaskId,
     json::Json,
     message::Part,
     presence::CallerPresence,
-    routing::Work,
+    routing::WorkDescription,
 };
 use rialto_policy::{Action, Question};
 use serde_json::json;
@@ -82,7 +82,7 @@ impl Engine {
             door: request.door,
             target: request.target.clone(),
             parts: request.parts.clone(),
-            continues: Remote::default(),
+            continues: RemoteIds::default(),
             session: "".into(),
             trace: None,
             spoken: request.talk.as_ref().map(|talk| Arc::clone(&talk.spoken)),
@@ -100,8 +100,8 @@ impl Engine {
     pub(crate) async fn guard_work(
         &self,
         caller: &Caller,
-        target: &Target,
-        work: &mut Work,
+        target: &CallTarget,
+        work: &mut WorkDescription,
         parts: &[Part],
     ) -> Result<(), Failure> {
         let Some(guarding) = self.inner().guarding.load() else { return Ok(()) };
@@ -120,10 +120,10 @@ impl Engine {
         let call = Call {
             task: TaskId::fresh(),
             caller: caller.clone(),
-            door: Door::Library,
+            door: EntryProtocol::Library,
             target: target.clone(),
             parts: Vec::new(),
-            continues: Remote::default(),
+            continues: RemoteIds::default(),
             session: "".into(),
             trace: None,
             spoken: None,
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Whether what is wanted may be told to another registry: there it is in somebody else's hands.
-    pub(crate) fn may_tell_elsewhere(&self, caller: &Caller, work: &Work) -> bool {
+    pub(crate) fn may_tell_elsewhere(&self, caller: &Caller, work: &WorkDescription) -> bool {
         let Some(guarding) = self.inner().guarding.load() else { return true };
         let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
         let Some(guards) = guarding.guards(&called) else { return true };
@@ -149,7 +149,7 @@ impl Engine {
 
     /// What may be kept of what a call is going to say, before the call itself is looked through: nothing, if it would not go on
     /// as it is. Where nobody is named yet, all guardrails there are count.
-    pub fn keepable(&self, target: Option<&Target>, said: Json) -> Json {
+    pub fn keepable(&self, target: Option<&CallTarget>, said: Json) -> Json {
         let Some(guarding) = self.inner().guarding.load() else { return said };
         let guards = match target {
             Some(target) => guarding.of(self.registry().version(), target),
@@ -161,7 +161,7 @@ impl Engine {
         if may_be_stopped { withheld() } else { said }
     }
 
-    fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<GuardrailChecker> {
+    fn screen(&self, guarding: &Arc<Guarding>, target: &CallTarget) -> Option<GuardrailChecker> {
         let guards = guarding.of(self.registry().version(), target)?;
         guards.look_at(Aim::Input).then(|| GuardrailChecker {
             guarding: Arc::clone(guarding),
@@ -198,7 +198,7 @@ async fn look(
     let mut parts = call.parts.clone();
     // What is said to us as a message is the same once more, with what stands beside it.
     let mut spoken = call.spoken.as_deref().cloned();
-    let is_same = spoken.as_ref().is_some_and(|spoken: &Spoken| spoken.message.parts == parts);
+    let is_same = spoken.as_ref().is_some_and(|spoken: &OriginalMessage| spoken.message.parts == parts);
     let mut slots = vec![TextField::Parts { parts: &mut parts, is_whole: true }];
     if let Some(spoken) = &mut spoken {
         slots.extend(text_fields::of_spoken(spoken, !is_same));

@@ -12,11 +12,11 @@ use futures::{
 };
 use rialto_guard::{Field, Finding, Verdict, config::Action};
 use rialto_model::{
-    event::{Event, Remote},
+    audit_event::SkillInvocation,
+    event::{Event, RemoteIds},
     failure::Failure,
-    guardrail::Notice,
+    guardrail::GuardrailNotice,
     json::Json,
-    verb::Verb,
 };
 
 use super::{
@@ -35,9 +35,9 @@ pub(super) struct ResponseFilter {
     /// None where only a warning is to be passed on.
     screen: Option<GuardrailChecker>,
     /// What is warned of, so far.
-    notice: Option<Notice>,
+    notice: Option<GuardrailNotice>,
     journal: TaskJournal,
-    verb: Verb,
+    verb: SkillInvocation,
     report: GuardrailReport,
     held: ArtifactBuffer,
     /// Whether more came than is remembered.
@@ -57,9 +57,9 @@ struct TaskBlocked;
 impl ResponseFilter {
     pub(super) fn new(
         screen: Option<GuardrailChecker>,
-        notice: Option<Notice>,
+        notice: Option<GuardrailNotice>,
         journal: TaskJournal,
-        verb: Verb,
+        verb: SkillInvocation,
     ) -> Self {
         Self {
             screen,
@@ -229,8 +229,8 @@ impl ResponseFilter {
     fn warn(&mut self, event: &mut Event) {
         let Some(notice) = &self.notice else { return };
         let metadata = Some(notice.put(self.metadata.as_ref()));
-        let aside = rialto_model::event::Aside { metadata, ..Default::default() };
-        self.ready.push_back(Ok(Event::Accepted { remote: Remote::default(), aside }));
+        let aside = rialto_model::event::EventAside { metadata, ..Default::default() };
+        self.ready.push_back(Ok(Event::Accepted { remote: RemoteIds::default(), aside }));
         match event {
             Event::Asked { aside, .. }
             | Event::Finished { aside, .. }

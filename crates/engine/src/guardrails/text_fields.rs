@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use rialto_model::{
-    call::Spoken,
-    event::{Aside, Event},
+    call::OriginalMessage,
+    event::{Event, EventAside},
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part},
 };
@@ -66,7 +66,7 @@ impl TextField<'_> {
 }
 
 /// What was said, beside the parts that are the call's own.
-pub(super) fn of_spoken(spoken: &mut Spoken, with_parts: bool) -> Vec<TextField<'_>> {
+pub(super) fn of_spoken(spoken: &mut OriginalMessage, with_parts: bool) -> Vec<TextField<'_>> {
     let mut slots = Vec::new();
     of_message(&mut spoken.message, false, &mut slots);
     if !with_parts {
@@ -116,7 +116,7 @@ fn of_message<'a>(message: &'a mut Message, is_whole: bool, slots: &mut Vec<Text
     of_facts(&mut message.metadata, &mut message.extra, slots);
 }
 
-fn of_aside<'a>(aside: &'a mut Aside, slots: &mut Vec<TextField<'a>>) {
+fn of_aside<'a>(aside: &'a mut EventAside, slots: &mut Vec<TextField<'a>>) {
     of_facts(&mut aside.metadata, &mut aside.extra, slots);
 }
 

@@ -10,11 +10,11 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
+    audit_event::AuditEvent,
     event::Event,
     ids::TaskId,
     maps::FastMap,
-    store::{Entry, StoreError},
-    verb::VerbEvent,
+    store::{StoreError, TaskAppend},
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -47,7 +47,7 @@ pub(super) type WriteReport = oneshot::Sender<Result<Vec<Event>, StoreError>>;
 
 /// Events of a task.
 pub(super) struct HeldEntry {
-    pub(super) entry: Entry,
+    pub(super) entry: TaskAppend,
     pub(super) is_spilled: AtomicBool,
     /// How often it failed while others were written.
     pub(super) refusals: AtomicU32,
@@ -57,8 +57,8 @@ pub(super) struct HeldEntry {
 
 /// Audit records, and those among them that subscribers have not received yet.
 pub(super) struct HeldAudit {
-    pub(super) records: Vec<VerbEvent>,
-    pub(super) published: Vec<VerbEvent>,
+    pub(super) records: Vec<AuditEvent>,
+    pub(super) published: Vec<AuditEvent>,
     pub(super) bytes: usize,
 }
 
@@ -81,7 +81,7 @@ type ReadyGroup = VecDeque<HeldItem>;
 // === impl HeldEntry ===
 
 impl HeldEntry {
-    pub(super) fn new(entry: Entry, done: WriteReport) -> Self {
+    pub(super) fn new(entry: TaskAppend, done: WriteReport) -> Self {
         let bytes = HEAD_BYTES
             + entry.events.iter().map(Event::size).sum::<usize>()
             + entry.audit.iter().map(audit_size).sum::<usize>();
@@ -105,7 +105,7 @@ impl HeldEntry {
 // === impl HeldAudit ===
 
 impl HeldAudit {
-    pub(super) fn new(records: Vec<VerbEvent>, published: Vec<VerbEvent>) -> Self {
+    pub(super) fn new(records: Vec<AuditEvent>, published: Vec<AuditEvent>) -> Self {
         let bytes = records.iter().chain(&published).map(audit_size).sum();
         Self { records, published, bytes }
     }
@@ -254,6 +254,6 @@ impl Queue {
     }
 }
 
-fn audit_size(record: &VerbEvent) -> usize {
+fn audit_size(record: &AuditEvent) -> usize {
     HEAD_BYTES + record.verb.args.get().len()
 }

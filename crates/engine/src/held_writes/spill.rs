@@ -18,7 +18,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
-    clock::Timestamp, event::Event, ids::fresh, store::Entry, task::TaskHead, verb::VerbEvent,
+    audit_event::AuditEvent, clock::Timestamp, event::Event, ids::fresh, store::TaskAppend, task::TaskHead,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -53,7 +53,7 @@ pub(super) struct AbandonedFile {
 }
 
 /// An entry as it was read from a file.
-pub(super) struct SpilledEntry(pub(super) Entry);
+pub(super) struct SpilledEntry(pub(super) TaskAppend);
 
 #[derive(Serialize)]
 struct WrittenEntry<'a> {
@@ -61,7 +61,7 @@ struct WrittenEntry<'a> {
     expected: u64,
     events: &'a [Event],
     at: Timestamp,
-    audit: &'a [VerbEvent],
+    audit: &'a [AuditEvent],
 }
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ struct ReadEntry {
     expected: u64,
     events: Vec<Event>,
     at: Timestamp,
-    audit: Vec<VerbEvent>,
+    audit: Vec<AuditEvent>,
 }
 
 // === impl Spill ===
@@ -186,7 +186,7 @@ impl AbandonedFile {
 }
 
 /// One record.
-pub(super) fn encode(entry: &Entry) -> Vec<u8> {
+pub(super) fn encode(entry: &TaskAppend) -> Vec<u8> {
     let written = WrittenEntry {
         head: &entry.head,
         expected: entry.expected,
@@ -218,7 +218,7 @@ fn decode(record: &[u8]) -> Option<SpilledEntry> {
         return None;
     }
     let ReadEntry { head, expected, events, at, audit } = serde_json::from_slice(text).ok()?;
-    Some(SpilledEntry(Entry { head, expected, events, at, audit }))
+    Some(SpilledEntry(TaskAppend { head, expected, events, at, audit }))
 }
 
 fn checksum(text: &[u8]) -> [u8; CHECKSUM_BYTES] {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rialto_model::{
+    audit_event::AuditEvent,
     clock::Clock,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{Scope, TaskId},
-    store::{Entry, Store, StoreError},
+    store::{Store, StoreError, TaskAppend},
     task::{Task, TaskHead},
-    verb::VerbEvent,
 };
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ pub(crate) struct Unsent {
     version: u64,
     start: UnsentStart,
     /// Records that close the invocation, once it is known that it was opened.
-    closing: Vec<VerbEvent>,
+    closing: Vec<AuditEvent>,
     looks: Mutex<TaskLookups>,
 }
 
@@ -51,7 +51,7 @@ struct TaskLookups {
 // === impl Unsent ===
 
 impl Unsent {
-    pub(crate) fn new(head: &TaskHead, version: u64, start: UnsentStart, closing: Vec<VerbEvent>) -> Self {
+    pub(crate) fn new(head: &TaskHead, version: u64, start: UnsentStart, closing: Vec<AuditEvent>) -> Self {
         Self {
             task: head.id.clone(),
             scope: head.scope.clone(),
@@ -72,7 +72,7 @@ impl Unsent {
         &self,
         store: &dyn Store,
         clock: &dyn Clock,
-    ) -> Result<Option<Vec<VerbEvent>>, StoreError> {
+    ) -> Result<Option<Vec<AuditEvent>>, StoreError> {
         let head = store.task(&self.scope, self.task.as_str()).await?;
         let head = head.filter(|head| head.id == self.task && head.version >= self.version);
         let Some(head) = head else {
@@ -99,8 +99,13 @@ impl Unsent {
             return Ok(Some(Vec::new()));
         }
         let audit = self.closing.clone();
-        let entry =
-            Entry { head: task.head, expected: self.version, events: vec![last], at, audit: audit.clone() };
+        let entry = TaskAppend {
+            head: task.head,
+            expected: self.version,
+            events: vec![last],
+            at,
+            audit: audit.clone(),
+        };
         match store.append(entry).await {
             Ok(()) => Ok(Some(audit)),
             // Somebody else has the task: what is there counts.
@@ -121,5 +126,5 @@ impl Unsent {
 
 fn not_sent() -> Failure {
     let message = "the call could not be recorded in time, so it was not made; call again";
-    Failure::new(Kind::Internal, message)
+    Failure::new(FailureKind::Internal, message)
 }

@@ -8,7 +8,7 @@ use std::{
 use futures::{StreamExt, stream};
 use rialto_model::{
     event::Event,
-    store::{Entry, Store, StoreError},
+    store::{Store, StoreError, TaskAppend},
 };
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -164,7 +164,7 @@ async fn write_entry(shared: &Arc<HeldQueueState>, held: &HeldEntry) -> Result<(
 }
 
 /// Writes events to their task and publishes them. An error says that the store is not available.
-async fn record(shared: &HeldQueueState, entry: &Entry) -> Result<WriteOutcome, StoreError> {
+async fn record(shared: &HeldQueueState, entry: &TaskAppend) -> Result<WriteOutcome, StoreError> {
     match in_time("append", shared.store.append(entry.clone())).await {
         Ok(()) => {}
         Err(StoreError::Conflict) if is_written(&*shared.store, entry).await? => {}
@@ -180,13 +180,13 @@ async fn record(shared: &HeldQueueState, entry: &Entry) -> Result<WriteOutcome, 
 }
 
 /// Whether the store has exactly these events at their place: an attempt was done though nobody heard of it.
-async fn is_written(store: &dyn Store, entry: &Entry) -> Result<bool, StoreError> {
+async fn is_written(store: &dyn Store, entry: &TaskAppend) -> Result<bool, StoreError> {
     if entry.events.is_empty() {
         return Ok(false);
     }
     let found = in_time("events", store.events(&entry.head.id, entry.expected)).await?;
     let places = entry.expected + 1..;
-    let is_same = |(event, (seq, recorded)): (&Event, (u64, &rialto_model::event::Recorded))| {
+    let is_same = |(event, (seq, recorded)): (&Event, (u64, &rialto_model::event::RecordedEvent))| {
         recorded.seq == seq && is_same_event(event, &recorded.event)
     };
     Ok(found.len() >= entry.events.len() && entry.events.iter().zip(places.zip(&found)).all(is_same))
@@ -287,7 +287,7 @@ async fn note_return(shared: &Arc<HeldQueueState>, written: &mut usize) {
 // === impl Shared ===
 
 impl HeldQueueState {
-    fn publish(&self, records: Vec<rialto_model::verb::VerbEvent>) {
+    fn publish(&self, records: Vec<rialto_model::audit_event::AuditEvent>) {
         for mut record in records {
             self.bus.emit(&mut record);
         }

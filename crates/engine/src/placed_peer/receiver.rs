@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::{StreamExt, stream::BoxStream};
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
-    ids::Runner,
+    failure::{Failure, FailureKind},
+    ids::ProcessId,
     relay::RelayedCall,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -45,7 +45,7 @@ impl PlacedPeer {
         while !stop.is_cancelled() {
             let Ok(engine) = self.engine() else { return };
             let taken = match engine.runner() {
-                Runner::NOBODY => Ok(Vec::new()),
+                ProcessId::NOBODY => Ok(Vec::new()),
                 runner => engine.inner().store.take_relayed_calls(runner).await,
             };
             if let Err(error) = &taken
@@ -80,7 +80,8 @@ impl PlacedPeer {
 
     async fn begin(&self, engine: &Engine, call: &RelayedCall) -> Result<Items, Failure> {
         engine.sync().await?;
-        let unreadable = |error| Failure::new(Kind::Internal, format!("the call cannot be read: {error}"));
+        let unreadable =
+            |error| Failure::new(FailureKind::Internal, format!("the call cannot be read: {error}"));
         let events: BoxStream<'static, Event> = match serde_json::from_str(&call.body).map_err(unreadable)? {
             RelayedWork::Send(sent) => self.execute_here(engine, sent.into_call(engine)?, call.receiver)?,
             RelayedWork::Cancel(sent) => {

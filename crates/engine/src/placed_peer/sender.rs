@@ -9,8 +9,8 @@ use futures::{
 use rialto_model::{
     call::Call,
     event::Event,
-    failure::{Failure, Kind},
-    ids::{Runner, fresh},
+    failure::{Failure, FailureKind},
+    ids::{ProcessId, fresh},
     relay::{RelayProgress, RelayedCall},
 };
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ pub(super) struct RelayedStream {
     work: RelayedWork,
     /// The call, which can be sent again elsewhere.
     call: Option<Box<Call>>,
-    receiver: Runner,
+    receiver: ProcessId,
     /// Its id in the store, once it is there.
     id: Option<String>,
     /// Number of events that were read.
@@ -51,7 +51,7 @@ pub(super) struct RelayedStream {
 // === impl RelayedStream ===
 
 impl RelayedStream {
-    pub(super) fn new(peer: PlacedPeer, work: RelayedWork, receiver: Runner) -> Self {
+    pub(super) fn new(peer: PlacedPeer, work: RelayedWork, receiver: ProcessId) -> Self {
         Self {
             peer,
             work,
@@ -67,7 +67,7 @@ impl RelayedStream {
         }
     }
 
-    pub(super) fn new_call(peer: PlacedPeer, call: Call, receiver: Runner) -> Self {
+    pub(super) fn new_call(peer: PlacedPeer, call: Call, receiver: ProcessId) -> Self {
         let work = RelayedWork::Send(Box::new(SentCall::new(&call)));
         let mut relayed = Self::new(peer, work, receiver);
         relayed.call = Some(Box::new(call));
@@ -184,5 +184,8 @@ async fn remove(engine: &Engine, id: &str) {
 }
 
 fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::new(Kind::Internal, format!("a call for another node could not be read or written: {error}"))
+    Failure::new(
+        FailureKind::Internal,
+        format!("a call for another node could not be read or written: {error}"),
+    )
 }

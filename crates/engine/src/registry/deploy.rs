@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Trust},
+    agent::{Agent, AgentTrust, Health, RowStorage},
+    backing::{Backing, WorkflowsBacking},
     card::Card,
-    deployed::{Backing, Flows},
     ids::{AgentId, Scope},
     name,
 };
@@ -25,7 +25,7 @@ pub struct Deployment {
     /// Its own wall clock.
     pub timeout_ms: Option<u64>,
     /// How far it is trusted. Without it a known one stays as it is, and a new one is one of ours.
-    pub trust: Option<Trust>,
+    pub trust: Option<AgentTrust>,
 }
 
 // === impl Registry ===
@@ -53,7 +53,7 @@ impl Registry {
             known: None,
             timeout: self.config.start_timeout(),
         };
-        if self.row_at(&wanted).is_some_and(|row| row.keep == Keep::Configured) {
+        if self.row_at(&wanted).is_some_and(|row| row.keep == RowStorage::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
         let card = match self.discover(&place).await? {
@@ -68,17 +68,23 @@ impl Registry {
             self.reload().await?;
         }
         let known = self.row_at(&wanted);
-        if known.as_ref().is_some_and(|row| row.keep == Keep::Configured) {
+        if known.as_ref().is_some_and(|row| row.keep == RowStorage::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
-        let row =
-            Agent { health: Health::Healthy, ..self.row_of(&wanted, Keep::Stored, card, known.as_deref()) };
+        let row = Agent {
+            health: Health::Healthy,
+            ..self.row_of(&wanted, RowStorage::Stored, card, known.as_deref())
+        };
         let agent = self.put(row, known.as_ref().map(|known| known.version)).await?;
         Ok(Registered { created: known.is_none(), agent })
     }
 
     /// The row of a project's workflows, with these as its skills. Nothing is written when it has them already.
-    pub async fn publish_flows(&self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
+    pub async fn publish_flows(
+        &self,
+        scope: &Scope,
+        flows: WorkflowsBacking,
+    ) -> Result<Arc<Agent>, RegistryError> {
         let backing = Backing::Flow(Arc::new(flows));
         let wanted =
             Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None, trust: None };
@@ -93,7 +99,7 @@ impl Registry {
         let known = self.find_flows(scope);
         match known {
             Some(row) => Ok(row),
-            None => self.publish_flows(scope, Flows::default()).await,
+            None => self.publish_flows(scope, WorkflowsBacking::default()).await,
         }
     }
 
@@ -121,7 +127,8 @@ impl Registry {
         if is_whole {
             let is_named =
                 |row: &Agent| wanted.iter().any(|it| it.scope == row.scope && url_of(it) == row.url);
-            let rows = self.all().into_iter().filter(|row| row.keep == Keep::Configured && !is_named(row));
+            let rows =
+                self.all().into_iter().filter(|row| row.keep == RowStorage::Configured && !is_named(row));
             for row in rows {
                 tracing::info!("{} is no longer configured and was removed", row.url);
                 self.forget(&row).await?;
@@ -144,7 +151,7 @@ impl Registry {
         };
         let is_known = wanted.backing.own_card().is_some();
         let health = if is_known { Health::Healthy } else { Health::Unknown };
-        let row = Agent { health, ..self.row_of(wanted, Keep::Configured, card, known.as_deref()) };
+        let row = Agent { health, ..self.row_of(wanted, RowStorage::Configured, card, known.as_deref()) };
         let row = self.put(row, known.map(|known| known.version)).await?;
         Ok((!is_known).then_some(row))
     }
@@ -154,7 +161,7 @@ impl Registry {
         live.all().find(|row| row.scope == wanted.scope && row.url == url).cloned()
     }
 
-    fn row_of(&self, wanted: &Deployment, keep: Keep, card: Arc<Card>, known: Option<&Agent>) -> Agent {
+    fn row_of(&self, wanted: &Deployment, keep: RowStorage, card: Arc<Card>, known: Option<&Agent>) -> Agent {
         let now = self.clock.now();
         let live = self.live.load();
         let is_taken = |slug: &str| live.all().any(|row| row.scope == wanted.scope && row.slug == slug);
@@ -163,7 +170,7 @@ impl Registry {
         let slug = known.map_or_else(fresh_slug, |known| known.slug.clone());
         Agent {
             scope: wanted.scope.clone(),
-            trust: wanted.trust.unwrap_or_else(|| known.map_or(Trust::System, |known| known.trust)),
+            trust: wanted.trust.unwrap_or_else(|| known.map_or(AgentTrust::System, |known| known.trust)),
             backing: wanted.backing.clone(),
             keep,
             allow_private: wanted.allow_private,
@@ -180,7 +187,7 @@ fn url_of(wanted: &Deployment) -> String {
 }
 
 fn is_as(row: &Agent, wanted: &Deployment) -> bool {
-    row.keep == Keep::Configured
+    row.keep == RowStorage::Configured
         && row.backing == wanted.backing
         && row.allow_private == wanted.allow_private
         && row.timeout_ms == wanted.timeout_ms

@@ -1,7 +1,7 @@
 //! Why the registry did not do as it was told.
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::StoreError,
 };
 
@@ -36,18 +36,18 @@ pub enum RegistryError {
 
 impl RegistryError {
     /// Whose fault it is.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> FailureKind {
         match self {
-            Self::Address(_) => Kind::Invalid,
+            Self::Address(_) => FailureKind::Invalid,
             Self::Discovery(DiscoveryError::Status { .. } | DiscoveryError::Unreachable { .. }) => {
-                Kind::PeerUnreachable
+                FailureKind::PeerUnreachable
             }
-            Self::Discovery(DiscoveryError::Invalid { .. }) => Kind::PeerGarbled,
-            Self::Discovery(DiscoveryError::Own { .. }) => Kind::Invalid,
-            Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
-            Self::NotFound(_) => Kind::NotFound,
-            Self::NothingPending(_) | Self::Configured(_) => Kind::Conflict,
-            Self::Discovery(DiscoveryError::Local { .. }) | Self::Store(_) => Kind::Internal,
+            Self::Discovery(DiscoveryError::Invalid { .. }) => FailureKind::PeerGarbled,
+            Self::Discovery(DiscoveryError::Own { .. }) => FailureKind::Invalid,
+            Self::Discovery(DiscoveryError::Refused(_)) => FailureKind::Denied,
+            Self::NotFound(_) => FailureKind::NotFound,
+            Self::NothingPending(_) | Self::Configured(_) => FailureKind::Conflict,
+            Self::Discovery(DiscoveryError::Local { .. }) | Self::Store(_) => FailureKind::Internal,
         }
     }
 }

@@ -55,7 +55,7 @@ fn says_the_same(known: &Skill, skill: &Skill) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::deployed::{card, skill};
+    use rialto_model::backing::{card, skill};
 
     use super::*;
 

@@ -247,7 +247,7 @@ impl Warnings {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::deployed;
+    use rialto_model::backing;
 
     use super::*;
 
@@ -269,10 +269,10 @@ mod tests {
                 .into_iter()
                 .filter_map(|name| Some((name.to_owned(), Json::of(told.get(name)?))))
                 .collect(),
-            ..deployed::skill(&words(&told["id"]), &words(&told["name"]), &words(&told["description"]))
+            ..backing::skill(&words(&told["id"]), &words(&told["name"]), &words(&told["description"]))
         };
         let skills = value["skills"].as_array().unwrap().iter().map(skill).collect();
-        Card { raw, ..deployed::card(&words(&value["name"]), &words(&value["description"]), None, skills) }
+        Card { raw, ..backing::card(&words(&value["name"]), &words(&value["description"]), None, skills) }
     }
 
     #[test]

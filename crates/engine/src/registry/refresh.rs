@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
-    agent::{Agent, Health, PendingCard, Probe, Trust},
+    agent::{Agent, AgentTrust, Health, PendingCard, Probe},
     card::Card,
 };
 
@@ -167,7 +167,7 @@ impl Registry {
         let may_hold = asker == RefreshTrigger::Probe && is_new && !is_first;
         let in_force = |row: &Agent, card: &Card| match is_pinned {
             true => Some(Arc::clone(&row.card)),
-            false if may_hold && row.trust == Trust::External => card_in_force(&row.card, card),
+            false if may_hold && row.trust == AgentTrust::External => card_in_force(&row.card, card),
             false => None,
         };
         let row = self
@@ -213,7 +213,7 @@ impl Registry {
             None => !is_in_use,
             Some(_) if is_in_use => true,
             Some(pending) => {
-                let holds = self.config.pin_cards || agent.trust == Trust::External;
+                let holds = self.config.pin_cards || agent.trust == AgentTrust::External;
                 !holds || pending.card.raw != card.raw
             }
         }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream::FuturesOrdered};
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
+    agent::{Agent, AgentTrust, Health, RowStorage, SignatureStatus},
+    backing::Backing,
     card::Card,
     credential::Credential,
-    deployed::Backing,
     ids::{AgentId, Scope},
     name,
 };
@@ -29,9 +29,9 @@ pub struct Registration {
     /// Its base URL, in any spelling.
     pub url: String,
     /// How far it is trusted; none leaves a known agent's trust as it is, and makes a new one external.
-    pub trust: Option<Trust>,
+    pub trust: Option<AgentTrust>,
     /// Where its row is kept.
-    pub keep: Keep,
+    pub keep: RowStorage,
     /// Where its token comes from.
     pub credential: Option<Credential>,
     /// Whether private and loopback addresses may be used to reach it.
@@ -60,7 +60,7 @@ impl Registration {
             scope: Scope::default(),
             url: url.into(),
             trust: None,
-            keep: Keep::Stored,
+            keep: RowStorage::Stored,
             credential: None,
             allow_private: false,
             card_path: None,
@@ -122,7 +122,7 @@ impl Registry {
     pub async fn register_card(&self, wanted: Registration, card: Card) -> Result<Registered, RegistryError> {
         let place = card.interfaces.first().map_or(wanted.url.as_str(), |interface| interface.url.as_str());
         let url = address::normalize(place)?;
-        let signature = if card.signed { Signature::Unchecked } else { Signature::None };
+        let signature = if card.signed { SignatureStatus::Unchecked } else { SignatureStatus::None };
         let path = format!("{BY_HAND}{}", wanted.url);
         let card = Box::new(clean_card(card));
         let fetched = Fetched::Card { card, path, etag: None, signature };

@@ -7,10 +7,10 @@
 use std::sync::{Arc, OnceLock};
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Trust},
+    agent::{Agent, AgentTrust, Health, RowStorage},
+    backing::Backing,
     card::Card,
     credential::Credential,
-    deployed::Backing,
     ids::{AgentId, Scope},
     maps::FastMap,
 };
@@ -44,7 +44,7 @@ struct VisibleAgent<'a> {
     id: &'a AgentId,
     slug: &'a str,
     card: *const Card,
-    trust: Trust,
+    trust: AgentTrust,
     is_gone: bool,
     backing: &'a Backing,
     timeout_ms: Option<u64>,
@@ -93,7 +93,7 @@ impl RegistrySnapshot {
         if let Some(place) = place {
             return self.with_at(*place, row);
         }
-        let is_hidden = |other: &Arc<Agent>| row.keep == Keep::Session && is_same_place(other, &row);
+        let is_hidden = |other: &Arc<Agent>| row.keep == RowStorage::Session && is_same_place(other, &row);
         let others = self.all().filter(|other| other.id != row.id && !is_hidden(other)).cloned();
         let mut agents: Vec<_> = others.collect();
         agents.push(row);

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use rialto_model::{
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
-    routing::{Play, PlayEnd, PlayOutcome, Reservation},
+    routing::{AssignmentEnd, AssignmentOutcome, SlotAssignment, SlotReservation},
     task::TaskState,
 };
 use rialto_route::choice;
@@ -65,13 +65,13 @@ impl DispatchAttempt {
             match self.engine.call(request).await {
                 Ok(running) => return Ok(running.routed(self)),
                 Err(failure) => {
-                    let is_gone = failure.kind == Kind::PeerUnreachable;
-                    self.end(&task, self.engine.worth(PlayOutcome::Refused, 0.0)).await;
+                    let is_gone = failure.kind == FailureKind::PeerUnreachable;
+                    self.end(&task, self.engine.worth(AssignmentOutcome::Refused, 0.0)).await;
                     if !is_gone || !self.may_go_on() {
                         return Err(failure);
                     }
                     self.deciding.leave(&failure.message);
-                    self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+                    self.deciding.is_out(FailureKind::PeerUnreachable, &failure.message);
                 }
             }
         }
@@ -84,7 +84,7 @@ impl DispatchAttempt {
     }
 
     /// Takes a slot of the next best who has one.
-    async fn reserve(&mut self) -> Result<(Target, TaskId), Failure> {
+    async fn reserve(&mut self) -> Result<(CallTarget, TaskId), Failure> {
         let engine = self.engine.clone();
         let inner = engine.inner();
         let config = &inner.router.config;
@@ -94,9 +94,9 @@ impl DispatchAttempt {
             let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
             self.deciding.give(&target, &task);
             let until = now.checked_add(HELD).unwrap_or(now);
-            let reservation = Reservation {
+            let reservation = SlotReservation {
                 dispatch: self.deciding.record(),
-                play: Play { task: task.clone(), agent: target.agent.id.clone(), until },
+                play: SlotAssignment { task: task.clone(), agent: target.agent.id.clone(), until },
                 hard_cap: config.hard_cap,
                 window: config.window(now),
             };
@@ -105,12 +105,12 @@ impl DispatchAttempt {
                 return Ok((target, task));
             }
             self.deciding.take_back();
-            self.deciding.is_out(Kind::Busy, &choice::full(config.hard_cap, config.hard_cap));
+            self.deciding.is_out(FailureKind::Busy, &choice::full(config.hard_cap, config.hard_cap));
         }
         Err(self.deciding.nobody())
     }
 
-    fn request(&self, target: &Target, task: &TaskId) -> Request {
+    fn request(&self, target: &CallTarget, task: &TaskId) -> Request {
         let wanted = &self.wanted;
         Request {
             id: Some(task.clone()),
@@ -142,7 +142,7 @@ impl DispatchAttempt {
         match end {
             Err(failure) if failure.is_not_sent() && self.may_go_on() => {
                 self.deciding.leave(&failure.message);
-                self.deciding.is_out(Kind::PeerUnreachable, &failure.message);
+                self.deciding.is_out(FailureKind::PeerUnreachable, &failure.message);
                 match Box::pin(self.begin()).await {
                     Ok(running) => AttemptEnd::Next(Box::new(running)),
                     // What happened to the one that was asked says more than that nobody else is there.
@@ -154,25 +154,28 @@ impl DispatchAttempt {
     }
 
     /// What the end of a call says about its agent. None while the task is not over.
-    fn judge(&self, end: &RunEnd) -> Option<PlayEnd> {
+    fn judge(&self, end: &RunEnd) -> Option<AssignmentEnd> {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                PlayOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
+                AssignmentOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
             }
-            Err(failure) if failure.is_not_sent() => Some(self.engine.worth(PlayOutcome::Unreachable, 0.0)),
+            Err(failure) if failure.is_not_sent() => {
+                Some(self.engine.worth(AssignmentOutcome::Unreachable, 0.0))
+            }
             Err(failure) => {
-                let outcome = state_of(failure).and_then(PlayOutcome::of);
+                let outcome = state_of(failure).and_then(AssignmentOutcome::of);
                 // What a guardrail found says nothing about how well the agent works.
-                let is_blocked = failure.kind == Kind::Blocked;
-                let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
+                let is_blocked = failure.kind == FailureKind::Blocked;
+                let outcome =
+                    outcome.map(|outcome| if is_blocked { AssignmentOutcome::Refused } else { outcome });
                 outcome.map(|outcome| self.engine.worth(outcome, 0.0))
             }
         }
     }
 
-    async fn end(&self, task: &TaskId, play: PlayEnd) {
-        if let Err(error) = self.engine.inner().store.end_play(task, &play).await {
+    async fn end(&self, task: &TaskId, play: AssignmentEnd) {
+        if let Err(error) = self.engine.inner().store.end_assignment(task, &play).await {
             // Whoever looks for ends that nobody heard of finds it.
             tracing::error!(task.id = %task, "the end of task {task} has taught nothing yet: {error}");
         }

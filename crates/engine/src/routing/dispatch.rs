@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     message::Part,
-    routing::{Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Unsettled, Work},
+    routing::{AssignmentEnd, AssignmentOutcome, Dispatch, DispatchFilter, EndedAssignment, WorkDescription},
     store::StoreError,
     trace::Trace,
 };
@@ -37,9 +37,9 @@ pub struct DispatchRequest {
     /// Who wants it done.
     pub caller: Caller,
     /// By which door it came.
-    pub door: Door,
+    pub door: EntryProtocol,
     /// What is to be done.
-    pub work: Work,
+    pub work: WorkDescription,
     /// What is said to the agent.
     pub parts: Vec<Part>,
     /// The id that its task shall have, when it was promised under one. Whoever is asked next has another.
@@ -58,7 +58,7 @@ pub struct Assigned {
     /// The decision.
     pub dispatch: DispatchId,
     /// Who is to be called.
-    pub target: Target,
+    pub target: CallTarget,
     /// The id that the call must have ([`Request::id`](crate::Request)).
     pub task: TaskId,
 }
@@ -67,7 +67,7 @@ pub struct Assigned {
 
 impl DispatchRequest {
     /// Work in words or arguments.
-    pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
+    pub const fn new(caller: Caller, door: EntryProtocol, work: WorkDescription, parts: Vec<Part>) -> Self {
         Self { caller, door, work, parts, id: None, context: None, wall_clock: None, trace: None }
     }
 }
@@ -96,19 +96,19 @@ impl Engine {
 
     /// Who would be asked to do some work now, and why: the same record that is written down with every choice. Nothing is
     /// promised to anybody.
-    pub async fn explain(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    pub async fn explain(&self, caller: &Caller, work: &WorkDescription) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Elsewhere).await
     }
 
     /// The same among those who are registered here, for whoever asks from another registry.
-    pub async fn explain_here(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+    pub async fn explain_here(&self, caller: &Caller, work: &WorkDescription) -> Result<Dispatch, Failure> {
         self.explained(caller, work, SelectionPurpose::Here).await
     }
 
     async fn explained(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         asks: SelectionPurpose,
     ) -> Result<Dispatch, Failure> {
         self.learn_if_due().await;
@@ -119,19 +119,23 @@ impl Engine {
 
     /// What is meant by one word for a capability: agents with a skill or a tag of that name or, if there are none, those whose
     /// descriptions have its words.
-    pub async fn capability(&self, caller: &Caller, capability: &str) -> Result<Work, Failure> {
+    pub async fn capability(&self, caller: &Caller, capability: &str) -> Result<WorkDescription, Failure> {
         self.sync().await?;
         let work_type = capability.trim().to_owned();
-        let named = Work {
+        let named = WorkDescription {
             required_skills: vec![work_type.clone()],
             work_type: work_type.clone(),
-            ..Work::default()
+            ..WorkDescription::default()
         };
         let index = self.inner().router.index(self.registry(), &caller.scope).await?;
         if !work_type.is_empty() && !index.fits(&named, 1).best.is_empty() {
             return Ok(named);
         }
-        Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
+        Ok(WorkDescription {
+            work_type: work_type.clone(),
+            description: work_type,
+            ..WorkDescription::default()
+        })
     }
 
     /// Decisions of a caller's project, newest first: 50, or as many as are asked for, up to 200.
@@ -169,10 +173,10 @@ impl Engine {
     async fn learn_from_ended(&self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.inner().store);
         loop {
-            let ended = store.unsettled_plays(AT_ONCE).await?;
+            let ended = store.ended_assignments(AT_ONCE).await?;
             for play in &ended {
                 if let Some(end) = self.end_of(play).await? {
-                    store.end_play(&play.task, &end).await?;
+                    store.end_assignment(&play.task, &end).await?;
                 }
             }
             if ended.len() < AT_ONCE {
@@ -181,12 +185,12 @@ impl Engine {
         }
     }
 
-    async fn end_of(&self, play: &Unsettled) -> Result<Option<PlayEnd>, StoreError> {
+    async fn end_of(&self, play: &EndedAssignment) -> Result<Option<AssignmentEnd>, StoreError> {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
-        let mut outcome = PlayOutcome::of(play.state);
-        if outcome == Some(PlayOutcome::Failed) && self.was_blocked(&play.task).await? {
+        let mut outcome = AssignmentOutcome::of(play.state);
+        if outcome == Some(AssignmentOutcome::Failed) && self.was_blocked(&play.task).await? {
             // What a guardrail found says nothing about how well the agent works.
-            outcome = Some(PlayOutcome::Refused);
+            outcome = Some(AssignmentOutcome::Refused);
         }
         Ok(outcome.map(|outcome| self.worth(outcome, took)))
     }
@@ -194,17 +198,17 @@ impl Engine {
     async fn was_blocked(&self, task: &TaskId) -> Result<bool, StoreError> {
         let events = self.inner().store.events(task, 0).await?;
         let last = events.last().map(|recorded| &recorded.event);
-        Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == Kind::Blocked))
+        Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == FailureKind::Blocked))
     }
 
     /// What an outcome is worth.
-    pub(super) fn worth(&self, outcome: PlayOutcome, took_secs: f64) -> PlayEnd {
+    pub(super) fn worth(&self, outcome: AssignmentOutcome, took_secs: f64) -> AssignmentEnd {
         let inner = self.inner();
         let config = &inner.router.config;
         let reward = match outcome {
-            PlayOutcome::Completed => Some(choice::reward(took_secs, config.target_secs)),
+            AssignmentOutcome::Completed => Some(choice::reward(took_secs, config.target_secs)),
             outcome => outcome.is_observed().then_some(0.0),
         };
-        PlayEnd { outcome, reward, discount: config.discount, at: inner.journal.now() }
+        AssignmentEnd { outcome, reward, discount: config.discount, at: inner.journal.now() }
     }
 }

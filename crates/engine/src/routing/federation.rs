@@ -7,15 +7,15 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, join_all};
 use rialto_model::{
-    agent::{Agent, Keep},
+    agent::{Agent, RowStorage},
     call::Caller,
     clock::Timestamp,
     credential::Credential,
-    failure::Kind,
+    failure::FailureKind,
     ids::{AgentId, Scope},
     maps::FastMap,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 use rialto_route::skills::{Fit, SkillIndex};
 use tokio::sync::Mutex;
@@ -30,7 +30,8 @@ const MOST: usize = 10;
 const REMEMBERED: usize = 1_024;
 
 /// Asks elsewhere who can do some work.
-pub type Lookup = Box<dyn Fn(Work) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
+pub type Lookup =
+    Box<dyn Fn(WorkDescription) -> BoxFuture<'static, Result<Vec<Proposal>, String>> + Send + Sync>;
 
 /// An agent that is known elsewhere.
 #[derive(Clone, Debug)]
@@ -90,7 +91,7 @@ impl Engine {
     pub(super) async fn proposed(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         is_needed: bool,
     ) -> Vec<RoutingSnapshot> {
@@ -127,8 +128,14 @@ impl Engine {
     }
 
     /// Asks, and reads the cards of those who are proposed. Who was taken in before and is proposed no more is let go.
-    async fn ask(&self, mesh: &Mesh, caller: &Caller, work: &Work, before: CachedProposal) -> CachedProposal {
-        let question = Work { description: String::new(), ..work.clone() };
+    async fn ask(
+        &self,
+        mesh: &Mesh,
+        caller: &Caller,
+        work: &WorkDescription,
+        before: CachedProposal,
+    ) -> CachedProposal {
+        let question = WorkDescription { description: String::new(), ..work.clone() };
         let proposals = match (mesh.lookup)(question).await {
             Ok(proposals) => proposals,
             Err(why) => {
@@ -171,7 +178,7 @@ impl Engine {
     async fn consider(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         (row, proposal): (&Arc<Agent>, &Proposal),
     ) -> Option<RoutingSnapshot> {
@@ -182,7 +189,7 @@ impl Engine {
         let fit = SkillIndex::of(0, vec![Arc::clone(row)]).fits(work, 1).best.pop()?;
         let target = fit.target();
         if let Some(why) = fit.lacks.clone() {
-            return Some(RoutingSnapshot { fit, target, barred: Some((Kind::Invalid, why)) });
+            return Some(RoutingSnapshot { fit, target, barred: Some((FailureKind::Invalid, why)) });
         }
         match self.aim(caller, target, parts) {
             Err((target, kind, why)) => {
@@ -195,11 +202,11 @@ impl Engine {
                     Ok(registered) => {
                         let agent = registered.agent;
                         let fit = Fit { agent: Arc::clone(&agent), ..fit };
-                        let target = rialto_model::call::Target { agent, ..target };
+                        let target = rialto_model::call::CallTarget { agent, ..target };
                         Some(RoutingSnapshot { fit, target, barred: None })
                     }
                     Err(error) => {
-                        let barred = Some((Kind::PeerUnreachable, error.to_string()));
+                        let barred = Some((FailureKind::PeerUnreachable, error.to_string()));
                         Some(RoutingSnapshot { fit, target, barred })
                     }
                 }
@@ -212,7 +219,7 @@ impl Engine {
 fn registration(scope: &Scope, proposal: &Proposal) -> Registration {
     Registration {
         scope: scope.clone(),
-        keep: Keep::Session,
+        keep: RowStorage::Session,
         credential: proposal.credential.clone(),
         allow_private: proposal.allow_private,
         ..Registration::new(proposal.url.clone())

@@ -7,16 +7,19 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rialto_model::{
     agent::{Agent, Health},
-    call::{Caller, CallerKind, Target, args_of},
+    call::{CallTarget, Caller, CallerKind, args_of},
     card::Skill,
     clock::Timestamp,
     cost::Cents,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{DispatchId, TaskId},
     json::Json,
     media,
     message::{Content, Part},
-    routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
+    routing::{
+        ActivityWindow, AttemptRecord, CandidateVerdict, Dispatch, DispatchCandidate, MAX_REQUIRED_SKILLS,
+        RoutingStats, RoutingStatsQuery, WorkDescription,
+    },
 };
 use rialto_policy::{Action, Question};
 use rialto_route::{
@@ -61,18 +64,18 @@ pub(super) enum SelectionPurpose {
 
 /// One who was considered.
 struct AgentChoice {
-    candidate: Candidate,
-    target: Target,
+    candidate: DispatchCandidate,
+    target: CallTarget,
     /// Whose fault it is when it cannot be chosen.
-    fault: Option<Kind>,
+    fault: Option<FailureKind>,
 }
 
 /// One who fits and may be seen.
 pub(super) struct RoutingSnapshot {
     pub(super) fit: Fit,
-    pub(super) target: Target,
+    pub(super) target: CallTarget,
     /// Why it cannot be chosen, and whose fault that is.
-    pub(super) barred: Option<(Kind, String)>,
+    pub(super) barred: Option<(FailureKind, String)>,
 }
 
 // === impl Engine ===
@@ -82,12 +85,12 @@ impl Engine {
     pub(super) async fn decide(
         &self,
         caller: &Caller,
-        work: &Work,
+        work: &WorkDescription,
         parts: &[Part],
         asks: SelectionPurpose,
     ) -> Result<AgentSelection, Failure> {
         let work = &with_kinds_of(work, parts);
-        work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
+        work.check().map_err(|why| Failure::new(FailureKind::Invalid, why))?;
         self.sync().await?;
         let inner = self.inner();
         let (router, now) = (&inner.router, inner.journal.now());
@@ -100,13 +103,13 @@ impl Engine {
             let is_needed = seen.iter().all(|seen| seen.barred.is_some());
             seen.extend(Box::pin(self.proposed(caller, work, parts, is_needed)).await);
         }
-        let query = StandingQuery {
+        let query = RoutingStatsQuery {
             org: caller.scope.org.clone(),
             work_type: work.work_type.trim().to_owned(),
             agents: seen.iter().map(|seen| seen.target.agent.id.clone()).collect(),
             window: router.config.window(now),
         };
-        let standings = inner.store.standings(&query).await.map_err(store_failure)?;
+        let standings = inner.store.routing_stats(&query).await.map_err(store_failure)?;
         let standing =
             |seen: &RoutingSnapshot| standings.get(&seen.target.agent.id).copied().unwrap_or_default();
         let entrants: Vec<Entrant> = seen.iter().map(|seen| seen.entrant(standing(seen))).collect();
@@ -118,7 +121,7 @@ impl Engine {
             caller: caller.id.clone(),
             at: now,
             seed,
-            work: Work {
+            work: WorkDescription {
                 work_type: query.work_type,
                 description: redact_text(&work.description),
                 required_skills: work.required_skills.clone(),
@@ -135,7 +138,7 @@ impl Engine {
     fn see(&self, caller: &Caller, fit: Fit, parts: &[Part], now: Timestamp) -> Option<RoutingSnapshot> {
         let agent = self.registry().get(&fit.agent.id)?;
         let skill = agent.card.skill(fit.skill.id.as_str())?;
-        let target = Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
+        let target = CallTarget { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         if !self.may_discover(caller, &target) {
             return None;
         }
@@ -146,9 +149,9 @@ impl Engine {
         let until = || self.inner().breakers.blocked_until(&agent.id, now);
         let left_alone = || {
             let until = until()?;
-            Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
+            Some((FailureKind::Busy, format!("it could not be reached and is left alone until {until}")))
         };
-        let lacks = || fit.lacks.clone().map(|why| (Kind::Invalid, why));
+        let lacks = || fit.lacks.clone().map(|why| (FailureKind::Invalid, why));
         let barred = barred.or_else(lacks).or_else(left_alone);
         Some(RoutingSnapshot { fit, target, barred })
     }
@@ -157,11 +160,11 @@ impl Engine {
     pub(super) fn aim(
         &self,
         caller: &Caller,
-        target: Target,
+        target: CallTarget,
         parts: &[Part],
-    ) -> Result<Target, (Target, Kind, String)> {
+    ) -> Result<CallTarget, (CallTarget, FailureKind, String)> {
         if caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str() {
-            return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
+            return Err((target, FailureKind::Denied, "it is the caller itself".to_owned()));
         }
         let refused = || format!("policy does not let {} call it", caller.id);
         let fits = parts.is_empty()
@@ -169,21 +172,21 @@ impl Engine {
         if fits {
             return match self.may_invoke(caller, &target) {
                 true => Ok(target),
-                false => Err((target, Kind::Denied, refused())),
+                false => Err((target, FailureKind::Denied, refused())),
             };
         }
         if parts.iter().any(|part| matches!(part.content, Content::Data(_))) {
             let why = "the arguments do not fit the schema of its skill".to_owned();
-            return Err((target, Kind::Invalid, why));
+            return Err((target, FailureKind::Invalid, why));
         }
-        let plain = Target { skill: None, ..target };
+        let plain = CallTarget { skill: None, ..target };
         match self.may_invoke(caller, &plain) {
             true => Ok(plain),
-            false => Err((plain, Kind::Denied, refused())),
+            false => Err((plain, FailureKind::Denied, refused())),
         }
     }
 
-    fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
+    fn may_invoke(&self, caller: &Caller, target: &CallTarget) -> bool {
         let inner = self.inner();
         let row = inner.caller_agent(caller);
         let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
@@ -192,10 +195,10 @@ impl Engine {
 }
 
 /// The same work, that also says what kinds of files are sent with it.
-fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
+fn with_kinds_of<'a>(work: &'a WorkDescription, parts: &[Part]) -> Cow<'a, WorkDescription> {
     let mut work = Cow::Borrowed(work);
     for kind in parts.iter().filter_map(media::special) {
-        if work.input_modes.len() < MOST_REQUIRED && !work.input_modes.contains(&kind) {
+        if work.input_modes.len() < MAX_REQUIRED_SKILLS && !work.input_modes.contains(&kind) {
             work.to_mut().input_modes.push(kind);
         }
     }
@@ -206,16 +209,16 @@ fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
 
 impl super::Config {
     /// Which tasks count as active now.
-    pub(super) fn window(&self, now: Timestamp) -> Window {
+    pub(super) fn window(&self, now: Timestamp) -> ActivityWindow {
         let since = now.checked_sub(Duration::from_secs(self.forget_after_secs));
-        Window { now, since: since.unwrap_or(Timestamp::MIN) }
+        ActivityWindow { now, since: since.unwrap_or(Timestamp::MIN) }
     }
 }
 
 // === impl Seen ===
 
 impl RoutingSnapshot {
-    fn entrant(&self, standing: Standing) -> Entrant {
+    fn entrant(&self, standing: RoutingStats) -> Entrant {
         let agent = &self.target.agent;
         Entrant {
             fit: self.fit.score,
@@ -260,32 +263,32 @@ impl AgentSelection {
     }
 
     /// What is to be done, as it will be on record.
-    pub(super) const fn work(&mut self) -> &mut Work {
+    pub(super) const fn work(&mut self) -> &mut WorkDescription {
         &mut self.record.work
     }
 
     /// The next best, if there is one.
-    pub(super) fn next(&mut self) -> Option<Target> {
+    pub(super) fn next(&mut self) -> Option<CallTarget> {
         if self.tried >= self.ranked {
             return None;
         }
         let next = self.options.get_mut(self.tried)?;
         self.tried += 1;
-        next.candidate.verdict = Verdict::Chosen;
+        next.candidate.verdict = CandidateVerdict::Chosen;
         Some(next.target.clone())
     }
 
     /// The last one that was tried cannot be chosen after all.
-    pub(super) fn is_out(&mut self, kind: Kind, why: &str) {
+    pub(super) fn is_out(&mut self, kind: FailureKind, why: &str) {
         if let Some(last) = self.tried.checked_sub(1).and_then(|at| self.options.get_mut(at)) {
-            last.candidate.verdict = Verdict::Out(why.to_owned());
+            last.candidate.verdict = CandidateVerdict::Out(why.to_owned());
             last.fault = Some(kind);
         }
     }
 
     /// The last one that was tried gets the work, as this task.
-    pub(super) fn give(&mut self, target: &Target, task: &TaskId) {
-        self.record.attempts.push(Attempt {
+    pub(super) fn give(&mut self, target: &CallTarget, task: &TaskId) {
+        self.record.attempts.push(AttemptRecord {
             agent_id: target.agent.id.clone(),
             agent: target.agent.slug.clone(),
             task_id: task.clone(),
@@ -322,16 +325,16 @@ impl AgentSelection {
         let (kind, message) = if outs.is_empty() {
             let message = "no agent that you may see fits this work; `rialto agents list` and list_agents show what skills \
                            there are, and fewer required skills or other words may find one";
-            (Kind::NotFound, message.to_owned())
+            (FailureKind::NotFound, message.to_owned())
         } else {
-            let kinds = [Kind::Busy, Kind::PeerUnreachable, Kind::Denied];
-            let kind = kinds.into_iter().find(|kind| has(*kind)).unwrap_or(Kind::Invalid);
+            let kinds = [FailureKind::Busy, FailureKind::PeerUnreachable, FailureKind::Denied];
+            let kind = kinds.into_iter().find(|kind| has(*kind)).unwrap_or(FailureKind::Invalid);
             (kind, format!("nobody who fits this work can do it now; {}", named.join("; ")))
         };
         let candidates: Vec<_> =
             outs.iter().map(|(agent, why)| json!({ "agent": agent, "why": why })).collect();
         let mut data = json!({ "reason": "nobody-left", "work": self.record.work, "candidates": candidates });
-        if kind == Kind::Busy {
+        if kind == FailureKind::Busy {
             data["retryAfter"] = json!(1);
         }
         Failure::new(kind, message).with_data(Json::of(&data))
@@ -343,17 +346,17 @@ impl AgentSelection {
 impl AgentChoice {
     fn new(seen: RoutingSnapshot, entrant: &Entrant, weighed: Weighed) -> Self {
         let (draw, score, verdict, fault) = match weighed.outcome {
-            Ok(drawn) => (Some(drawn.draw), Some(drawn.score), Verdict::Passed, None),
+            Ok(drawn) => (Some(drawn.draw), Some(drawn.score), CandidateVerdict::Passed, None),
             Err(why) => {
                 let unreachable = entrant.health == Health::Unreachable;
-                let other = if unreachable { Kind::PeerUnreachable } else { Kind::Busy };
+                let other = if unreachable { FailureKind::PeerUnreachable } else { FailureKind::Busy };
                 let fault = seen.barred.as_ref().map_or(other, |(kind, _)| *kind);
-                (None, None, Verdict::Out(why), Some(fault))
+                (None, None, CandidateVerdict::Out(why), Some(fault))
             }
         };
         let agent: &Agent = &seen.target.agent;
         let skill: &Skill = &seen.fit.skill;
-        let candidate = Candidate {
+        let candidate = DispatchCandidate {
             agent_id: agent.id.clone(),
             agent: agent.slug.clone(),
             skill: Some(skill.id.clone()),
@@ -374,8 +377,8 @@ impl AgentChoice {
 
     fn out(&self) -> Option<(&str, &str)> {
         match &self.candidate.verdict {
-            Verdict::Out(why) => Some((&self.candidate.agent, why)),
-            Verdict::Chosen | Verdict::Passed => None,
+            CandidateVerdict::Out(why) => Some((&self.candidate.agent, why)),
+            CandidateVerdict::Chosen | CandidateVerdict::Passed => None,
         }
     }
 }

@@ -6,10 +6,10 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{Config, peer::DiscoveryError, routing};
 use rialto_model::{
-    agent::{Health, Trust},
+    agent::{AgentTrust, Health},
     call::{Call, CallerId},
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -36,7 +36,7 @@ pub(crate) fn answering(
 
 pub(crate) fn status(status: u16) -> Failure {
     let data = json!({ "status": status });
-    Failure::new(Kind::PeerUnreachable, format!("status {status}")).with_data(Json::of(&data))
+    Failure::new(FailureKind::PeerUnreachable, format!("status {status}")).with_data(Json::of(&data))
 }
 
 async fn call(world: &World) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ async fn an_agent_that_answers_503_gets_no_calls_until_a_probe_is_answered() {
         ..routing::Config::default()
     };
     let world = World::empty(peer, Config { routing, ..Config::default() }).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     for _ in 0..10 {
         assert_eq!(call(&world).await.unwrap_err().message, "status 503");
     }
@@ -95,9 +95,9 @@ async fn errors_that_are_answers_and_our_own_faults_open_nothing() {
         status(400),
         status(401),
         status(500),
-        Failure::new(Kind::PeerFailed, "no such city"),
-        Failure::new(Kind::Internal, "no file descriptors left").not_sent(),
-        Failure::new(Kind::Busy, "too many calls"),
+        Failure::new(FailureKind::PeerFailed, "no such city"),
+        Failure::new(FailureKind::Internal, "no file descriptors left").not_sent(),
+        Failure::new(FailureKind::Busy, "too many calls"),
     ];
     for failure in failures {
         let answer = failure.clone();

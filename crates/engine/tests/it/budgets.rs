@@ -8,10 +8,10 @@ use std::sync::{
 use futures::{StreamExt, stream};
 use rialto_engine::{Config, limits};
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
     call::{Caller, CallerKind},
-    event::{Aside, Event},
-    failure::Kind,
+    event::{Event, EventAside},
+    failure::FailureKind,
     message::{Artifact, Part},
     store::TaskFilter,
     task::TaskState,
@@ -41,12 +41,12 @@ fn endless(event: Event) -> (Arc<ScriptedPeer>, Arc<AtomicUsize>) {
 
 fn piece(bytes: usize) -> Event {
     let artifact = Artifact::new("result", vec![Part::text("x".repeat(bytes))]);
-    Event::Artifact { artifact, append: true, last: false, aside: Aside::default() }
+    Event::Artifact { artifact, append: true, last: false, aside: EventAside::default() }
 }
 
 async fn world(peer: Arc<ScriptedPeer>, config: Config) -> World {
     let world = World::empty(peer, config).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     world
 }
 
@@ -55,7 +55,7 @@ async fn an_agent_that_sends_too_many_bytes_is_cancelled_and_its_task_fails() {
     let (peer, sent) = endless(piece(100_000));
     let world = world(peer, Config { max_task_bytes: 1_000_000, ..Config::default() }).await;
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(failure.kind, FailureKind::PeerGarbled);
     assert!(failure.message.contains("1000000 bytes"), "{}", failure.message);
     assert!(failure.message.contains("max_task_bytes under [calls]"), "{}", failure.message);
     assert!(sent.load(Ordering::SeqCst) <= 11, "nothing is read beyond the limit");
@@ -88,9 +88,9 @@ async fn an_agent_that_sends_too_many_events_is_cancelled_and_its_task_fails() {
 async fn what_an_agent_sent_before_its_question_counts_too() {
     let peer = ScriptedPeer::with(|_| {
         let question = Event::Asked {
-            ask: rialto_model::event::Ask::Input,
+            ask: rialto_model::event::QuestionKind::Input,
             message: Some(crate::fixture::words("more?")),
-            aside: Aside::default(),
+            aside: EventAside::default(),
         };
         stream::iter([accepted("remote-1", "context-1"), piece(60_000), question]).boxed()
     });
@@ -107,7 +107,7 @@ async fn what_an_agent_sent_before_its_question_counts_too() {
 async fn zero_is_without_a_limit() {
     let pieces: Vec<_> = (0..20).map(|_| piece(10_000)).collect();
     let peer = ScriptedPeer::with(move |_| {
-        let end = Event::Finished { message: None, aside: Aside::default() };
+        let end = Event::Finished { message: None, aside: EventAside::default() };
         stream::iter([accepted("remote-1", "c")])
             .chain(stream::iter(pieces.clone()))
             .chain(stream::iter([end]))
@@ -185,7 +185,7 @@ async fn an_org_that_keeps_more_than_its_quota_makes_no_new_calls() {
     world.call(json!({})).await.unwrap();
     world.call(json!({})).await.unwrap();
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Busy);
+    assert_eq!(failure.kind, FailureKind::Busy);
     assert!(failure.message.contains("limits.max_org_storage_bytes"), "{}", failure.message);
     assert!(failure.message.contains("keep_tasks_hours"), "{}", failure.message);
     let kept = world.store.org_bytes().await.unwrap();

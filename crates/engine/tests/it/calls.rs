@@ -5,16 +5,16 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt, stream};
 use rialto_engine::{Config, Request, Step, registry::Registration};
 use rialto_model::{
-    agent::Trust,
-    call::{Caller, CallerKind, Door, Target},
+    agent::AgentTrust,
+    audit_event::{AuditEvent, AuditPhase, Hook},
+    call::{CallTarget, Caller, CallerKind, EntryProtocol},
     card::Skill,
     cost::Cents,
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     message::{Message, Part, Role},
-    store::{AuditFilter, Entry, Store, TaskFilter},
+    store::{AuditFilter, Store, TaskAppend, TaskFilter},
     task::{TaskHead, TaskState},
-    verb::{Hook, Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -28,7 +28,7 @@ fn asked() -> Vec<Event> {
     let message = Some(Message::new("q", Role::Agent, vec![Part::text("which colour?")]));
     vec![
         accepted("remote-1", "context-1"),
-        Event::Asked { ask: Ask::Input, message, aside: Aside::default() },
+        Event::Asked { ask: QuestionKind::Input, message, aside: EventAside::default() },
     ]
 }
 
@@ -76,9 +76,9 @@ async fn the_bus_hears_of_a_call_before_and_after() {
 #[tokio::test]
 async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
     let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
-    world.register(agents::skill("deploy"), Trust::External).await;
+    world.register(agents::skill("deploy"), AgentTrust::External).await;
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Denied);
+    assert_eq!(failure.kind, FailureKind::Denied);
     assert!(failure.message.contains("rialto agents trust vercel_ops trusted"), "{failure}");
     assert!(world.peer.calls.lock().is_empty());
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
@@ -89,7 +89,7 @@ async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
     assert!(tasks.is_empty());
     assert!(world.store.load(&world.caller.scope.org).await.unwrap().is_empty());
     assert_eq!(
-        world.store.audit_trail(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap().len(),
+        world.store.audit_records(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap().len(),
         3
     );
 }
@@ -102,7 +102,7 @@ async fn what_a_task_costs_is_told_once_it_is_completed_and_only_then() {
         let cost = events.last().unwrap().estimated_cents.map(|cents| cents.to_string());
         (serde_json::to_value(events.last().unwrap()).unwrap()["estimatedCents"].to_string(), cost)
     };
-    let failed = Event::failed(Failure::new(Kind::PeerFailed, "no"));
+    let failed = Event::failed(Failure::new(FailureKind::PeerFailed, "no"));
     let done = [vec![accepted("r", "c")], finished_with_data(json!({}))].concat();
     for (skill, events, expected) in [
         (priced(2.5), done.clone(), Some("2.5")),
@@ -111,7 +111,7 @@ async fn what_a_task_costs_is_told_once_it_is_completed_and_only_then() {
         (priced(2.5), vec![accepted("r", "c"), failed], None),
     ] {
         let world = World::empty(ScriptedPeer::telling(events), Config::default()).await;
-        world.register(skill, Trust::Trusted).await;
+        world.register(skill, AgentTrust::Trusted).await;
         let _ = world.call(json!({})).await;
         assert_eq!(world.peer.calls.lock().len(), 1, "the call was made");
         let cost = expected.map(str::to_owned);
@@ -122,22 +122,22 @@ async fn what_a_task_costs_is_told_once_it_is_completed_and_only_then() {
 #[tokio::test]
 async fn a_change_of_trust_holds_for_the_very_next_call() {
     let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
-    world.register(agents::skill("deploy"), Trust::External).await;
+    world.register(agents::skill("deploy"), AgentTrust::External).await;
     assert!(world.call(json!({})).await.is_err());
     let agent = world.engine.registry().find(&world.caller.scope, "vercel_ops").unwrap();
-    world.engine.registry().set_trust(&agent, Trust::Trusted).await.unwrap();
+    world.engine.registry().set_trust(&agent, AgentTrust::Trusted).await.unwrap();
     assert!(world.call(json!({})).await.is_ok());
     let agent = world.engine.registry().find(&world.caller.scope, "vercel_ops").unwrap();
-    world.engine.registry().set_trust(&agent, Trust::External).await.unwrap();
-    assert_eq!(world.call(json!({})).await.unwrap_err().kind, Kind::Denied);
+    world.engine.registry().set_trust(&agent, AgentTrust::External).await.unwrap();
+    assert_eq!(world.call(json!({})).await.unwrap_err().kind, FailureKind::Denied);
 }
 
 #[tokio::test]
 async fn a_subscriber_can_deny_a_call() {
     let world = World::with(ScriptedPeer::echo()).await;
-    world.engine.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not on a Sunday")));
+    world.engine.bus().subscribe(Arc::new(|event: &mut AuditEvent| event.context.deny("not on a Sunday")));
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!((failure.kind, failure.message.as_str()), (Kind::Denied, "not on a Sunday"));
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Denied, "not on a Sunday"));
     assert!(world.peer.calls.lock().is_empty());
 }
 
@@ -145,9 +145,9 @@ async fn a_subscriber_can_deny_a_call() {
 async fn arguments_that_the_schema_does_not_allow_never_leave() {
     let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    world.register(agents::skill_with_schema("deploy", schema), Trust::Trusted).await;
+    world.register(agents::skill_with_schema("deploy", schema), AgentTrust::Trusted).await;
     let failure = world.call(json!({ "n": "one" })).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Invalid);
+    assert_eq!(failure.kind, FailureKind::Invalid);
     assert_eq!(failure.message, "arguments/n: \"one\" is not of type \"integer\"");
     assert_eq!(failure.data.unwrap().value()["path"], "/n");
     assert!(world.peer.calls.lock().is_empty());
@@ -160,16 +160,16 @@ async fn secrets_in_arguments_are_sent_but_not_written_down() {
     let task = world.call(json!({ "api_key": "hunter2" })).await.unwrap();
     assert!(world.peer.calls.lock()[0].args().get().contains("hunter2"));
     assert!(!task.head.args.get().contains("hunter2"));
-    let trail = world.store.audit_trail(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap();
+    let trail = world.store.audit_records(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap();
     assert!(!format!("{trail:?}").contains("hunter2"));
 }
 
 #[tokio::test]
 async fn a_failing_task_is_a_failure_with_the_task_s_ids() {
-    let failure = Failure::new(Kind::PeerFailed, "it broke");
+    let failure = Failure::new(FailureKind::PeerFailed, "it broke");
     let world = World::telling(vec![accepted("remote-1", "context-1"), Event::failed(failure)]).await;
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!((failure.kind, failure.message.as_str()), (Kind::PeerFailed, "it broke"));
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::PeerFailed, "it broke"));
     let data = failure.data.unwrap().value();
     assert_eq!(
         (&data["remoteTaskId"], &data["contextId"], &data["state"]),
@@ -181,7 +181,7 @@ async fn a_failing_task_is_a_failure_with_the_task_s_ids() {
 #[tokio::test]
 async fn a_peer_that_hangs_up_fails_the_task() {
     let world = World::telling(vec![working()]).await;
-    assert_eq!(world.call(json!({})).await.unwrap_err().kind, Kind::PeerGarbled);
+    assert_eq!(world.call(json!({})).await.unwrap_err().kind, FailureKind::PeerGarbled);
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn a_call_that_takes_too_long_goes_on_and_can_be_fetched_later() {
     let world = World::with(peer).await;
     let request = Request { wall_clock: Some(Duration::from_millis(30)), ..world.request(json!({})) };
     let failure = world.engine.call(request).await.unwrap().finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     let data = failure.data.unwrap().value();
     assert_eq!(data["remoteTaskId"], "remote-1");
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
@@ -226,7 +226,7 @@ async fn eventually_ended(world: &World, id: &str) -> rialto_model::task::Task {
 async fn whoever_waits_hears_something_now_and_then() {
     let peer = ScriptedPeer::with(|_| stream::pending().boxed());
     let world = World::empty(peer, Config { heartbeat_secs: 1, ..Config::default() }).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
     assert!(matches!(running.next().await, Step::Heartbeat));
     assert!(matches!(running.next().await, Step::Heartbeat));
@@ -243,7 +243,7 @@ async fn a_cancelled_call_reaches_the_remote_task() {
     let id = running.task().clone();
     running.cancel();
     let failure = running.finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(world.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
     assert_eq!(world.engine.task(&world.caller, id.as_str()).await.unwrap().head.state, TaskState::Canceled);
 }
@@ -266,7 +266,7 @@ async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
         task: Some("remote-1".to_owned()),
         ..Request::message(
             world.caller.clone(),
-            Door::Library,
+            EntryProtocol::Library,
             world.request(json!({})).target,
             vec![Part::text("red")],
         )
@@ -280,12 +280,12 @@ async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
 struct Meddler(Arc<dyn Store>, TaskHead);
 
 impl Hook for Meddler {
-    fn hear(&self, event: &mut VerbEvent) {
-        if event.phase != Phase::PreVerb {
+    fn hear(&self, event: &mut AuditEvent) {
+        if event.phase != AuditPhase::PreVerb {
             return;
         }
         let (store, head) = (Arc::clone(&self.0), self.1.clone());
-        let entry = Entry {
+        let entry = TaskAppend {
             expected: head.version,
             at: head.updated_at,
             events: asked().split_off(asked().len() - 1),
@@ -332,8 +332,8 @@ async fn nobody_finds_another_caller_s_task() {
     let task = world.call(json!({})).await.unwrap();
     let other = Caller::user("bob");
     for id in [task.head.id.as_str(), "remote-1"] {
-        assert_eq!(world.engine.task(&other, id).await.unwrap_err().kind, Kind::NotFound);
-        assert_eq!(world.engine.cancel(&other, id).await.unwrap_err().kind, Kind::NotFound);
+        assert_eq!(world.engine.task(&other, id).await.unwrap_err().kind, FailureKind::NotFound);
+        assert_eq!(world.engine.cancel(&other, id).await.unwrap_err().kind, FailureKind::NotFound);
     }
     assert!(
         world
@@ -350,16 +350,16 @@ async fn an_ended_task_cannot_be_called_off_or_continued() {
     let world = World::with(ScriptedPeer::echo()).await;
     let task = world.call(json!({})).await.unwrap();
     let id = task.head.id.to_string();
-    assert_eq!(world.engine.cancel(&world.caller, &id).await.unwrap_err().kind, Kind::Conflict);
+    assert_eq!(world.engine.cancel(&world.caller, &id).await.unwrap_err().kind, FailureKind::Conflict);
     let request = Request { task: Some(id), ..world.request(json!({})) };
-    assert_eq!(world.engine.call(request).await.unwrap_err().kind, Kind::Conflict);
+    assert_eq!(world.engine.call(request).await.unwrap_err().kind, FailureKind::Conflict);
 }
 
 #[tokio::test]
 async fn both_names_reach_the_same_skill() {
     let world = World::with(ScriptedPeer::echo()).await;
     for name in ["vercel_ops.deploy", "a2a_vercel_ops_deploy"] {
-        let Target { agent, skill } = world.engine.resolve(&world.caller, name).unwrap();
+        let CallTarget { agent, skill } = world.engine.resolve(&world.caller, name).unwrap();
         assert_eq!((agent.slug.as_str(), skill.unwrap().id.as_str()), ("vercel_ops", "deploy"));
     }
     assert!(world.engine.resolve(&world.caller, "vercel_ops.other").is_none());
@@ -385,6 +385,6 @@ async fn an_agent_calls_in_as_itself_and_only_while_it_is_registered() {
     let request = world.request(json!({}));
     world.engine.registry().remove(&clerk).await.unwrap();
     let refused = world.engine.call(request).await.err().unwrap();
-    assert_eq!(refused.kind, Kind::Denied);
+    assert_eq!(refused.kind, FailureKind::Denied);
     assert!(refused.message.contains("not a registered agent"), "{refused}");
 }

@@ -7,7 +7,7 @@ use rialto_engine::{Request, Said};
 use rialto_model::{
     event::Event,
     ids::TaskId,
-    message::{MOST_PARTS, Part},
+    message::{MAX_PARTS, Part},
     task::TaskState,
 };
 use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with_data};
@@ -129,7 +129,7 @@ async fn a_claim_of_a_call_that_was_refused_is_given_up() {
     let second = first.beside(ScriptedPeer::echo()).await;
     second.engine.take_post().await.unwrap();
     let mut request = first.talk("m-1", None, json!({}));
-    request.parts = vec![Part::text("x"); MOST_PARTS + 1];
+    request.parts = vec![Part::text("x"); MAX_PARTS + 1];
     assert!(first.engine.say(request).await.is_err());
     assert!(said(&second, second.talk("m-1", None, json!({}))).await.1, "the message may be sent again");
 }
@@ -155,7 +155,7 @@ async fn a_caller_that_hangs_up_while_its_task_is_written_down_leaves_none_that_
         let world = echoing().await;
         let saying = world.engine.say(world.talk("m-1", None, json!({ "n": n })));
         let is_there = async || {
-            let found = world.store.tasks_of_message(&world.caller.scope, &world.caller.id, "m-1").await;
+            let found = world.store.tasks_by_message(&world.caller.scope, &world.caller.id, "m-1").await;
             !found.unwrap().is_empty()
         };
         let written = async { while !is_there().await {} };
@@ -194,7 +194,7 @@ async fn messages_without_a_name_are_never_the_same() {
 async fn a_message_that_was_refused_can_be_sent_again() {
     let world = echoing().await;
     let mut refused = world.talk("m-1", None, json!({}));
-    refused.parts = vec![Part::text("x"); rialto_model::message::MOST_PARTS + 1];
+    refused.parts = vec![Part::text("x"); rialto_model::message::MAX_PARTS + 1];
     assert!(world.engine.say(refused).await.is_err());
     let (_, is_new) = said(&world, world.talk("m-1", None, json!({}))).await;
     assert!(is_new);
@@ -247,8 +247,9 @@ async fn an_answer_goes_to_the_task_that_waits_and_begins_none() {
         let events = if call.continues.task_id.is_some() {
             finished_with_data(json!("thanks"))
         } else {
-            let ask = rialto_model::event::Ask::Input;
-            let asked = Event::Asked { ask, message: None, aside: rialto_model::event::Aside::default() };
+            let ask = rialto_model::event::QuestionKind::Input;
+            let asked =
+                Event::Asked { ask, message: None, aside: rialto_model::event::EventAside::default() };
             vec![accepted("remote-1", "context-1"), asked]
         };
         stream::iter(events).boxed()

@@ -6,16 +6,19 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{Config, DispatchRequest, Overheard, Request, Running, registry::Registration, routing};
 use rialto_model::{
-    agent::Trust,
-    call::{Call, Caller, Door, Target},
+    agent::AgentTrust,
+    audit_event::{AuditEvent, AuditPhase},
+    call::{Call, CallTarget, Caller, EntryProtocol},
     card::Skill,
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     message::{Content, Part},
-    routing::{Dispatch, DispatchFilter, PlayOutcome, Posterior, StandingQuery, Verdict, Window, Work},
+    routing::{
+        ActivityWindow, AssignmentOutcome, CandidateVerdict, Dispatch, DispatchFilter, RoutingStatsQuery,
+        SuccessRate, WorkDescription,
+    },
     store::AuditFilter,
     task::{Task, TaskState},
-    verb::{Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -32,24 +35,24 @@ async fn world_of(names: &[&str], peer: Arc<ScriptedPeer>) -> World {
 async fn world_with(names: &[&str], peer: Arc<ScriptedPeer>, routing: routing::Config) -> World {
     let world = World::empty(peer, Config { routing, ..Config::default() }).await;
     for name in names {
-        join(&world, name, Trust::Trusted).await;
+        join(&world, name, AgentTrust::Trusted).await;
     }
     world
 }
 
-async fn join(world: &World, name: &str, trust: Trust) {
+async fn join(world: &World, name: &str, trust: AgentTrust) {
     let url = format!("https://{name}.example.com");
     world.discovery.serve(&url, agents::card(name, vec![agents::tagged_skill("test", &["qa"])]));
     let wanted = Registration { trust: Some(trust), ..Registration::new(url) };
     world.engine.registry().register(wanted).await.unwrap();
 }
 
-fn qa() -> Work {
-    Work { work_type: "qa".to_owned(), ..Work::default() }
+fn qa() -> WorkDescription {
+    WorkDescription { work_type: "qa".to_owned(), ..WorkDescription::default() }
 }
 
 fn wanted(world: &World) -> DispatchRequest {
-    DispatchRequest::new(world.caller.clone(), Door::Library, qa(), vec![Part::text("test it")])
+    DispatchRequest::new(world.caller.clone(), EntryProtocol::Library, qa(), vec![Part::text("test it")])
 }
 
 async fn dispatch(world: &World) -> Result<Task, Failure> {
@@ -57,16 +60,16 @@ async fn dispatch(world: &World) -> Result<Task, Failure> {
 }
 
 /// What is known of an agent in the type of work that is dispatched here.
-async fn known(world: &World, name: &str) -> Posterior {
+async fn known(world: &World, name: &str) -> SuccessRate {
     let agent = world.engine.registry().by_slug(&world.caller.scope, name).unwrap();
     let now = world.engine.now();
-    let query = StandingQuery {
+    let query = RoutingStatsQuery {
         org: world.caller.scope.org.clone(),
         work_type: "qa".to_owned(),
         agents: vec![agent.id.clone()],
-        window: Window { now, since: now - Duration::from_secs(60) },
+        window: ActivityWindow { now, since: now - Duration::from_secs(60) },
     };
-    let standings = world.store.standings(&query).await.unwrap();
+    let standings = world.store.routing_stats(&query).await.unwrap();
     standings.get(&agent.id).map(|standing| standing.posterior).unwrap_or_default()
 }
 
@@ -79,10 +82,10 @@ fn slug_of(call: &Call) -> &str {
 }
 
 fn not_sent() -> Event {
-    Event::failed(Failure::new(Kind::PeerUnreachable, "connection refused").not_sent())
+    Event::failed(Failure::new(FailureKind::PeerUnreachable, "connection refused").not_sent())
 }
 
-fn failed(kind: Kind) -> Event {
+fn failed(kind: FailureKind) -> Event {
     Event::failed(Failure::new(kind, "no"))
 }
 
@@ -98,7 +101,7 @@ fn done() -> Vec<Event> {
 #[tokio::test]
 async fn work_goes_to_somebody_who_fits_and_the_decision_can_be_read_back() {
     let world = world_of(&["anna", "berta"], ScriptedPeer::echo()).await;
-    join(&world, "carl", Trust::Trusted).await;
+    join(&world, "carl", AgentTrust::Trusted).await;
     let running = world.engine.dispatch(wanted(&world)).await.unwrap();
     let id = running.dispatch().unwrap().clone();
     let task = running.finish().await.unwrap();
@@ -110,14 +113,14 @@ async fn work_goes_to_somebody_who_fits_and_the_decision_can_be_read_back() {
         let [record] = found.as_slice() else { panic!("one decision: {found:?}") };
         assert_eq!((&record.id, record.candidates.len()), (&id, 3));
         let chosen = &record.candidates[0];
-        assert_eq!((&chosen.agent_id, &chosen.verdict), (&task.head.agent, &Verdict::Chosen));
-        assert!(record.candidates[1..].iter().all(|other| other.verdict == Verdict::Passed));
+        assert_eq!((&chosen.agent_id, &chosen.verdict), (&task.head.agent, &CandidateVerdict::Chosen));
+        assert!(record.candidates[1..].iter().all(|other| other.verdict == CandidateVerdict::Passed));
         assert!(chosen.score >= record.candidates[1].score, "{record:?}");
-        assert_eq!(record.attempts[0].outcome, Some(PlayOutcome::Completed));
+        assert_eq!(record.attempts[0].outcome, Some(AssignmentOutcome::Completed));
         assert_eq!(record.attempts[0].task_id, task.head.id);
     }
     let slug = &records(&world).await[0].attempts[0].agent;
-    assert_eq!(known(&world, slug).await, Posterior::default().after(1.0, 0.99));
+    assert_eq!(known(&world, slug).await, SuccessRate::default().after(1.0, 0.99));
 }
 
 #[tokio::test]
@@ -142,7 +145,7 @@ async fn the_same_seed_gives_the_same_choices() {
 
 #[tokio::test]
 async fn whoever_fails_gets_less_and_less() {
-    let peer = answering(|name| if name == "bad" { vec![failed(Kind::PeerFailed)] } else { done() });
+    let peer = answering(|name| if name == "bad" { vec![failed(FailureKind::PeerFailed)] } else { done() });
     let world = world_of(&["bad", "good"], peer).await;
     for _ in 0..60 {
         let _ = dispatch(&world).await;
@@ -154,20 +157,20 @@ async fn whoever_fails_gets_less_and_less() {
 
 #[tokio::test]
 async fn what_failed_is_never_asked_of_another() {
-    let peer = answering(|_| vec![accepted("r", "c"), failed(Kind::PeerFailed)]);
+    let peer = answering(|_| vec![accepted("r", "c"), failed(FailureKind::PeerFailed)]);
     let world = world_of(&["anna", "berta"], peer).await;
     let failure = dispatch(&world).await.unwrap_err();
-    assert_eq!((failure.kind, world.peer.calls.lock().len()), (Kind::PeerFailed, 1));
+    assert_eq!((failure.kind, world.peer.calls.lock().len()), (FailureKind::PeerFailed, 1));
     let record = records(&world).await.remove(0);
-    assert_eq!(record.attempts[0].outcome, Some(PlayOutcome::Failed));
+    assert_eq!(record.attempts[0].outcome, Some(AssignmentOutcome::Failed));
     assert_eq!(known(&world, &record.attempts[0].agent).await.losses, 1.0);
 }
 
 #[tokio::test]
 async fn a_connection_that_broke_later_is_not_asked_of_another() {
-    let world = world_of(&["anna", "berta"], answering(|_| vec![failed(Kind::PeerUnreachable)])).await;
+    let world = world_of(&["anna", "berta"], answering(|_| vec![failed(FailureKind::PeerUnreachable)])).await;
     let failure = dispatch(&world).await.unwrap_err();
-    assert_eq!((failure.kind, world.peer.calls.lock().len()), (Kind::PeerUnreachable, 1));
+    assert_eq!((failure.kind, world.peer.calls.lock().len()), (FailureKind::PeerUnreachable, 1));
 }
 
 #[tokio::test]
@@ -187,14 +190,16 @@ async fn when_nobody_was_there_the_next_best_goes_on() {
     let (record, task) = moved.expect("the dead one is tried at times");
     let names: Vec<&str> = record.attempts.iter().map(|attempt| attempt.agent.as_str()).collect();
     assert_eq!(names, ["dead", "alive"]);
-    assert_eq!(record.attempts[0].outcome, Some(PlayOutcome::Unreachable));
+    assert_eq!(record.attempts[0].outcome, Some(AssignmentOutcome::Unreachable));
     assert_eq!(record.attempts[0].why_left.as_deref(), Some("connection refused"));
     assert_eq!(
         (record.attempts[1].outcome, &record.attempts[1].task_id),
-        (Some(PlayOutcome::Completed), &task.head.id)
+        (Some(AssignmentOutcome::Completed), &task.head.id)
     );
-    assert!(matches!(&record.candidates[0].verdict, Verdict::Out(why) if why == "connection refused"));
-    assert_eq!(record.candidates[1].verdict, Verdict::Chosen);
+    assert!(
+        matches!(&record.candidates[0].verdict, CandidateVerdict::Out(why) if why == "connection refused")
+    );
+    assert_eq!(record.candidates[1].verdict, CandidateVerdict::Chosen);
     let first = world.engine.look(&world.caller, record.attempts[0].task_id.as_str()).await.unwrap();
     assert_eq!(first.head.state, TaskState::Failed, "both are in the journal");
     assert_eq!(known(&world, "dead").await.losses, 1.0);
@@ -204,7 +209,10 @@ async fn when_nobody_was_there_the_next_best_goes_on() {
 async fn when_nobody_else_is_there_the_failure_is_the_first_ones() {
     let world = world_of(&["dead"], answering(|_| vec![not_sent()])).await;
     let failure = dispatch(&world).await.unwrap_err();
-    assert_eq!((failure.kind, failure.message.as_str()), (Kind::PeerUnreachable, "connection refused"));
+    assert_eq!(
+        (failure.kind, failure.message.as_str()),
+        (FailureKind::PeerUnreachable, "connection refused")
+    );
 }
 
 #[tokio::test]
@@ -222,10 +230,10 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     let overheard = Overheard::default();
     world.engine.bus().subscribe(Arc::new(overheard.clone()));
     for _ in 0..3 {
-        assert_eq!(dispatch(&world).await.unwrap_err().kind, Kind::PeerUnreachable);
+        assert_eq!(dispatch(&world).await.unwrap_err().kind, FailureKind::PeerUnreachable);
     }
     let failure = dispatch(&world).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Busy);
+    assert_eq!(failure.kind, FailureKind::Busy);
     assert!(failure.message.contains("solo: it could not be reached and is left alone until"), "{failure}");
     assert_eq!(world.peer.calls.lock().len(), 3);
     *is_dead.lock() = false;
@@ -233,8 +241,8 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed);
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed, "it is closed again");
 
-    let turns = |events: Vec<VerbEvent>| -> Vec<(String, String)> {
-        let turns = events.into_iter().filter(|event| event.phase == Phase::Breaker);
+    let turns = |events: Vec<AuditEvent>| -> Vec<(String, String)> {
+        let turns = events.into_iter().filter(|event| event.phase == AuditPhase::Breaker);
         turns.map(|event| (event.verb.verb.clone(), event.verb.args.get().to_owned())).collect()
     };
     let heard = turns(overheard.events());
@@ -244,7 +252,7 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     assert!(heard[0].1.starts_with(r#"{"agent":"solo","state":"open","until":"20"#), "{heard:?}");
     let trail = world
         .store
-        .audit_trail(&world.caller.scope, &AuditFilter { limit: 100, ..AuditFilter::default() })
+        .audit_records(&world.caller.scope, &AuditFilter { limit: 100, ..AuditFilter::default() })
         .await
         .unwrap();
     let mut recorded = turns(trail.into_iter().map(|audited| audited.event).collect());
@@ -255,16 +263,17 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
 #[tokio::test]
 async fn whom_the_caller_may_not_call_is_no_candidate_and_nothing_is_learned_of_it() {
     let world = world_of(&["friend"], ScriptedPeer::echo()).await;
-    join(&world, "stranger", Trust::External).await;
+    join(&world, "stranger", AgentTrust::External).await;
     for _ in 0..20 {
         dispatch(&world).await.unwrap();
     }
     assert!(world.peer.calls.lock().iter().all(|call| slug_of(call) == "friend"));
-    assert_eq!(known(&world, "stranger").await, Posterior::default());
+    assert_eq!(known(&world, "stranger").await, SuccessRate::default());
     let record = records(&world).await.remove(0);
     let stranger = record.candidates.iter().find(|one| one.agent == "stranger").unwrap();
     assert!(
-        stranger.draw.is_none() && matches!(&stranger.verdict, Verdict::Out(why) if why.contains("policy"))
+        stranger.draw.is_none()
+            && matches!(&stranger.verdict, CandidateVerdict::Out(why) if why.contains("policy"))
     );
 }
 
@@ -274,30 +283,30 @@ async fn when_nobody_is_left_the_error_says_why_each_fell_out() {
     let nobody = dispatch(&world).await.unwrap_err();
     assert_eq!(
         (nobody.kind, nobody.data.unwrap().value()["reason"].as_str()),
-        (Kind::NotFound, Some("nobody-left"))
+        (FailureKind::NotFound, Some("nobody-left"))
     );
-    join(&world, "stranger", Trust::External).await;
+    join(&world, "stranger", AgentTrust::External).await;
     let denied = dispatch(&world).await.unwrap_err();
-    assert_eq!(denied.kind, Kind::Denied);
+    assert_eq!(denied.kind, FailureKind::Denied);
     let candidates = &denied.data.unwrap().value()["candidates"];
     assert_eq!(candidates[0]["agent"], "stranger");
     assert_eq!(candidates[0]["why"], "policy does not let ann call it");
     assert!(records(&world).await.is_empty() && world.peer.calls.lock().is_empty());
-    let empty = DispatchRequest { work: Work::default(), ..wanted(&world) };
-    assert_eq!(world.engine.dispatch(empty).await.unwrap_err().kind, Kind::Invalid);
+    let empty = DispatchRequest { work: WorkDescription::default(), ..wanted(&world) };
+    assert_eq!(world.engine.dispatch(empty).await.unwrap_err().kind, FailureKind::Invalid);
 }
 
 #[tokio::test]
 async fn a_call_that_is_refused_on_the_way_teaches_nothing_and_gives_its_slot_back() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
-    world.engine.bus().subscribe(Arc::new(|event: &mut rialto_model::verb::VerbEvent| {
+    world.engine.bus().subscribe(Arc::new(|event: &mut rialto_model::audit_event::AuditEvent| {
         event.context.deny("not today");
     }));
     for _ in 0..12 {
-        assert_eq!(dispatch(&world).await.unwrap_err().kind, Kind::Denied, "never full");
+        assert_eq!(dispatch(&world).await.unwrap_err().kind, FailureKind::Denied, "never full");
     }
-    assert_eq!(known(&world, "anna").await, Posterior::default());
-    assert_eq!(records(&world).await[0].attempts[0].outcome, Some(PlayOutcome::Refused));
+    assert_eq!(known(&world, "anna").await, SuccessRate::default());
+    assert_eq!(records(&world).await[0].attempts[0].outcome, Some(AssignmentOutcome::Refused));
 }
 
 #[tokio::test]
@@ -310,13 +319,13 @@ async fn what_is_called_off_teaches_nothing() {
     running.next().await;
     running.cancel();
     assert!(running.finish().await.is_err());
-    assert_eq!(known(&world, "anna").await, Posterior::default());
-    assert_eq!(records(&world).await[0].attempts[0].outcome, Some(PlayOutcome::Canceled));
+    assert_eq!(known(&world, "anna").await, SuccessRate::default());
+    assert_eq!(records(&world).await[0].attempts[0].outcome, Some(AssignmentOutcome::Canceled));
 }
 
 #[tokio::test]
 async fn what_waits_teaches_nothing_until_it_is_over() {
-    let asked = Event::Asked { ask: Ask::Input, message: None, aside: Aside::default() };
+    let asked = Event::Asked { ask: QuestionKind::Input, message: None, aside: EventAside::default() };
     let first = Arc::new(Mutex::new(true));
     let peer = answering(move |_| {
         let is_first = std::mem::take(&mut *first.lock());
@@ -325,9 +334,10 @@ async fn what_waits_teaches_nothing_until_it_is_over() {
     let world = world_of(&["anna"], peer).await;
     let task = dispatch(&world).await.unwrap();
     assert_eq!(task.head.state, TaskState::InputRequired);
-    assert_eq!(known(&world, "anna").await, Posterior::default());
+    assert_eq!(known(&world, "anna").await, SuccessRate::default());
     let target = world.engine.worker(&world.caller, task.head.id.as_str()).await.unwrap();
-    let mut answer = Request::message(world.caller.clone(), Door::Library, target, vec![Part::text("yes")]);
+    let mut answer =
+        Request::message(world.caller.clone(), EntryProtocol::Library, target, vec![Part::text("yes")]);
     answer.task = Some(task.head.id.to_string());
     world.engine.call(answer).await.unwrap().finish().await.unwrap();
     world.clock.forward(Duration::from_secs(2));
@@ -340,7 +350,7 @@ async fn what_ends_while_nobody_waits_is_learned_from_later() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
     drop(world.engine.dispatch(wanted(&world)).await.unwrap());
     world.engine.drain(Duration::from_secs(5)).await;
-    assert_eq!(known(&world, "anna").await, Posterior::default());
+    assert_eq!(known(&world, "anna").await, SuccessRate::default());
     world.clock.forward(Duration::from_secs(2));
     world.engine.explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(known(&world, "anna").await.wins, 1.0);
@@ -359,7 +369,7 @@ async fn a_task_that_took_too_long_is_worth_less() {
     )
     .await;
     dispatch(&world).await.unwrap();
-    let Posterior { wins, losses, .. } = known(&world, "slow").await;
+    let SuccessRate { wins, losses, .. } = known(&world, "slow").await;
     assert!(wins > 0.0 && wins < 0.6 && losses > 0.4, "{wins} {losses}");
 }
 
@@ -383,7 +393,7 @@ async fn no_agent_ever_has_more_than_it_can_take() {
         match asked.await.unwrap() {
             Ok(running) => under_way.push(running),
             Err(failure) => {
-                assert_eq!(failure.kind, Kind::Busy, "{failure}");
+                assert_eq!(failure.kind, FailureKind::Busy, "{failure}");
                 let data = failure.data.unwrap().value();
                 assert_eq!(data["candidates"].as_array().unwrap().len(), 3, "{data}");
             }
@@ -408,8 +418,9 @@ async fn a_direct_call_takes_a_slot_too() {
     let agent = world.engine.registry().by_slug(&world.caller.scope, "anna").unwrap();
     let mut calls = Vec::new();
     for _ in 0..6 {
-        let target = Target { agent: Arc::clone(&agent), skill: None };
-        let request = Request::message(world.caller.clone(), Door::Library, target, vec![Part::text("hi")]);
+        let target = CallTarget { agent: Arc::clone(&agent), skill: None };
+        let request =
+            Request::message(world.caller.clone(), EntryProtocol::Library, target, vec![Part::text("hi")]);
         calls.push(world.engine.call(request).await.unwrap());
     }
     let record = world.engine.explain(&world.caller, &qa()).await.unwrap();
@@ -420,7 +431,7 @@ async fn a_direct_call_takes_a_slot_too() {
 async fn a_change_of_the_registry_is_seen_by_the_next_decision() {
     let world = world_of(&["anna"], ScriptedPeer::echo()).await;
     assert_eq!(world.engine.explain(&world.caller, &qa()).await.unwrap().candidates.len(), 1);
-    join(&world, "berta", Trust::Trusted).await;
+    join(&world, "berta", AgentTrust::Trusted).await;
     let record = world.engine.explain(&world.caller, &qa()).await.unwrap();
     assert_eq!(record.candidates.len(), 2);
     assert!(records(&world).await.is_empty(), "an explanation promises nothing");
@@ -438,7 +449,7 @@ async fn words_go_to_the_agent_where_its_skill_wants_arguments() {
     skill.tags = vec!["qa".to_owned()];
     world.discovery.serve("https://strict.example.com", agents::card("strict", vec![skill]));
     let strict =
-        Registration { trust: Some(Trust::Trusted), ..Registration::new("https://strict.example.com") };
+        Registration { trust: Some(AgentTrust::Trusted), ..Registration::new("https://strict.example.com") };
     world.engine.registry().register(strict).await.unwrap();
     let task = dispatch(&world).await.unwrap();
     assert_eq!(task.head.skill, None);
@@ -447,7 +458,7 @@ async fn words_go_to_the_agent_where_its_skill_wants_arguments() {
     let fits = world.engine.dispatch(with(data(r#"{"site":"a"}"#))).await.unwrap().finish().await.unwrap();
     assert_eq!(fits.head.skill.unwrap().as_str(), "test");
     let failure = world.engine.dispatch(with(data(r#"{"sight":"a"}"#))).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Invalid);
+    assert_eq!(failure.kind, FailureKind::Invalid);
     assert!(failure.message.contains("do not fit the schema"), "{failure}");
 }
 
@@ -457,7 +468,7 @@ async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
     let url = "https://words.example.com".to_owned();
     let skill = Skill { input_modes: vec!["text/plain".to_owned()], ..agents::tagged_skill("test", &["qa"]) };
     world.discovery.serve(&url, agents::card("words", vec![skill]));
-    let wanted_row = Registration { trust: Some(Trust::Trusted), ..Registration::new(url) };
+    let wanted_row = Registration { trust: Some(AgentTrust::Trusted), ..Registration::new(url) };
     world.engine.registry().register(wanted_row).await.unwrap();
     let picture = Part {
         media_type: Some("image/png".to_owned()),
@@ -471,9 +482,9 @@ async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
         assert_eq!(record.work.input_modes, ["image/png"]);
         let out = record.candidates.iter().find(|one| one.agent == "words").unwrap();
         let why = "its skill test takes text/plain, not image/png".to_owned();
-        assert_eq!(out.verdict, Verdict::Out(why));
+        assert_eq!(out.verdict, CandidateVerdict::Out(why));
     }
-    let named = Work { input_modes: vec!["video/mp4".to_owned()], ..qa() };
+    let named = WorkDescription { input_modes: vec!["video/mp4".to_owned()], ..qa() };
     let record = world.engine.explain(&world.caller, &named).await.unwrap();
     assert_eq!(record.candidates[0].agent, "anna", "who says nothing takes everything");
 }

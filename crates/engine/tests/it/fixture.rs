@@ -7,8 +7,8 @@ use rialto_engine::{
     Config, Engine, Overheard, Parts, Registry, Request, Said, Talk, registry::Registration,
 };
 use rialto_model::{
-    agent::Trust,
-    call::{Caller, Door, Spoken},
+    agent::AgentTrust,
+    call::{Caller, EntryProtocol, OriginalMessage},
     card::Skill,
     clock::{Clock, SystemClock, Timestamp},
     event::Event,
@@ -49,7 +49,7 @@ impl World {
     /// One trusted agent, `Vercel Ops`, with the skill `deploy`.
     pub(crate) async fn with(peer: Arc<ScriptedPeer>) -> Self {
         let world = Self::empty(peer, Config::default()).await;
-        world.register(agents::skill("deploy"), Trust::Trusted).await;
+        world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
         world
     }
 
@@ -70,7 +70,7 @@ impl World {
     ) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let world = Self::on(store, Arc::default(), peer, (config, Duration::ZERO, policies));
-        world.register(agents::skill("deploy"), Trust::Trusted).await;
+        world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
         world
     }
 
@@ -79,7 +79,7 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let (store, switch) = FaultyStore::wrap(store);
         let world = Self::on(store, Arc::default(), peer, (config, Duration::ZERO, ""));
-        world.register(agents::skill("deploy"), Trust::Trusted).await;
+        world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
         (world, switch)
     }
 
@@ -141,7 +141,7 @@ impl World {
         Self { engine, store, peer, discovery, heard, caller: Caller::user("ann"), clock, policies }
     }
 
-    pub(crate) async fn register(&self, skill: Skill, trust: Trust) {
+    pub(crate) async fn register(&self, skill: Skill, trust: AgentTrust) {
         self.discovery.serve(URL, agents::card("Vercel Ops", vec![skill]));
         let wanted = Registration { trust: Some(trust), ..Registration::new(URL) };
         self.engine.registry().register(wanted).await.unwrap();
@@ -149,7 +149,7 @@ impl World {
 
     pub(crate) fn request(&self, args: Value) -> Request {
         let target = self.engine.resolve(&self.caller, "vercel_ops.deploy").unwrap();
-        Request::skill(self.caller.clone(), Door::Library, target, Json::from(args))
+        Request::skill(self.caller.clone(), EntryProtocol::Library, target, Json::from(args))
     }
 
     /// A message of a conversation; without a context it begins one.
@@ -158,7 +158,7 @@ impl World {
         let message = Message::new(id, Role::User, request.parts.clone());
         let is_named = context.is_some();
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
-        let spoken = Arc::new(Spoken::new(message, None));
+        let spoken = Arc::new(OriginalMessage::new(message, None));
         let (is_once, wants_begun) = (true, true);
         request.talk =
             Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
@@ -185,7 +185,7 @@ impl World {
 
     /// The names of the bus events so far, with their outcome.
     pub(crate) fn phases(&self) -> Vec<String> {
-        let phase = |event: &rialto_model::verb::VerbEvent| {
+        let phase = |event: &rialto_model::audit_event::AuditEvent| {
             let phase = serde_json::to_value(event.phase).unwrap().as_str().unwrap().to_owned();
             event
                 .outcome

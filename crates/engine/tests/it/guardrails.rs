@@ -10,15 +10,15 @@ use rialto_guard::{
     setting::Guardrails,
 };
 use rialto_model::{
-    call::Door,
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    audit_event::{AuditEvent, AuditPhase},
+    call::EntryProtocol,
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::{Artifact, Content, Part},
-    routing::Work,
+    routing::WorkDescription,
     store::{AuditFilter, TaskFilter},
     task::{Task, TaskState},
-    verb::{Phase, VerbEvent},
 };
 use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with, working};
 use serde_json::{Value, json};
@@ -59,20 +59,20 @@ fn text(text: &str) -> Vec<Event> {
 
 fn piece(text: &str, append: bool, last: bool) -> Event {
     let artifact = Artifact::new("a", vec![Part::text(text)]);
-    Event::Artifact { artifact, append, last, aside: Aside::default() }
+    Event::Artifact { artifact, append, last, aside: EventAside::default() }
 }
 
 fn finished() -> Event {
-    Event::Finished { message: None, aside: Aside::default() }
+    Event::Finished { message: None, aside: EventAside::default() }
 }
 
 fn said(message: &str) -> Event {
-    Event::Progress { working: true, message: Some(words(message)), aside: Aside::default() }
+    Event::Progress { working: true, message: Some(words(message)), aside: EventAside::default() }
 }
 
-async fn trail(world: &World) -> Vec<VerbEvent> {
+async fn trail(world: &World) -> Vec<AuditEvent> {
     let filter = AuditFilter { limit: 100, ..AuditFilter::default() };
-    let trail = world.store.audit_trail(&world.caller.scope, &filter).await.unwrap();
+    let trail = world.store.audit_records(&world.caller.scope, &filter).await.unwrap();
     trail.into_iter().rev().map(|audited| audited.event).collect()
 }
 
@@ -94,8 +94,8 @@ async fn assert_unseen(world: &World) {
     assert!(!all.contains(MARK), "{all}");
 }
 
-fn findings(events: &[VerbEvent]) -> Vec<Value> {
-    let noted = events.iter().filter(|event| event.phase == Phase::Guardrail);
+fn findings(events: &[AuditEvent]) -> Vec<Value> {
+    let noted = events.iter().filter(|event| event.phase == AuditPhase::Guardrail);
     noted.map(|event| event.verb.args.value()).collect()
 }
 
@@ -107,7 +107,7 @@ fn text_of(task: &Task) -> String {
 async fn what_is_blocked_on_its_way_in_goes_nowhere() {
     let world = world_with(text("done"), on_mark("block", "input")).await;
     let failure = world.call(json!({ "note": MARK })).await.unwrap_err();
-    assert_eq!((failure.kind, failure.kind.rpc_code()), (Kind::Blocked, -32209));
+    assert_eq!((failure.kind, failure.kind.rpc_code()), (FailureKind::Blocked, -32209));
     assert_eq!(failure.kind.class(), "GuardrailBlockedError");
     let data = failure.data.unwrap().value();
     assert_eq!(
@@ -198,21 +198,25 @@ async fn an_answer_that_is_blocked_is_in_no_artifact_journal_or_event() {
         finished_with(parts(Content::Raw(raw))),
         finished_with(vec![Part { filename: Some(format!("{MARK}.txt")), ..Part::text("x") }]),
         vec![Event::Replied { message: words(MARK) }],
-        vec![Event::Finished { message: Some(words(MARK)), aside: Aside::default() }],
+        vec![Event::Finished { message: Some(words(MARK)), aside: EventAside::default() }],
         vec![said(MARK), finished()],
-        vec![Event::Asked { ask: Ask::Input, message: Some(words(MARK)), aside: Aside::default() }],
-        vec![Event::failed(Failure::new(Kind::PeerFailed, format!("no {MARK}")))],
-        vec![Event::Rejected { message: Some(words(MARK)), aside: Aside::default() }],
+        vec![Event::Asked {
+            ask: QuestionKind::Input,
+            message: Some(words(MARK)),
+            aside: EventAside::default(),
+        }],
+        vec![Event::failed(Failure::new(FailureKind::PeerFailed, format!("no {MARK}")))],
+        vec![Event::Rejected { message: Some(words(MARK)), aside: EventAside::default() }],
     ];
     for answer in answers {
         let world = world_with(answer.clone(), on_mark("block", "output")).await;
         let failure = world.call(json!({ "note": MARK })).await.unwrap_err();
-        assert_eq!(failure.kind, Kind::Blocked, "{answer:?}");
+        assert_eq!(failure.kind, FailureKind::Blocked, "{answer:?}");
         let data = failure.data.unwrap().value();
         assert_eq!((&data["kinds"], &data["direction"]), (&json!(["mark"]), &json!("output")));
         let task = world.engine.look(&world.caller, data["taskId"].as_str().unwrap()).await.unwrap();
         assert_eq!(task.head.state, TaskState::Failed);
-        assert_eq!(task.failure.unwrap().kind, Kind::Blocked);
+        assert_eq!(task.failure.unwrap().kind, FailureKind::Blocked);
         let events = world.store.events(&task.head.id, 0).await.unwrap();
         let kept = format!("{events:?} {:?}", task.artifacts);
         assert!(!kept.contains(MARK) && !kept.contains("bWFya2Vy"), "{kept}");
@@ -231,7 +235,7 @@ async fn pieces_are_held_back_until_the_whole_was_looked_through() {
     ];
     let world = world_with(told.clone(), on_mark("block", "output")).await;
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Blocked);
+    assert_eq!(failure.kind, FailureKind::Blocked);
     let kept = everything(&world).await;
     assert!(!kept.contains("Artifact {"), "not even the first piece: {kept}");
 
@@ -294,7 +298,11 @@ async fn more_than_can_be_held_back_is_blocked() {
 async fn an_answer_in_a_task_is_looked_through_like_a_call() {
     let asked = vec![
         accepted("r", "c"),
-        Event::Asked { ask: Ask::Input, message: Some(words("which one?")), aside: Aside::default() },
+        Event::Asked {
+            ask: QuestionKind::Input,
+            message: Some(words("which one?")),
+            aside: EventAside::default(),
+        },
     ];
     let world = world_with(asked, on_mark("block", "input")).await;
     let task = world.call(json!({})).await.unwrap();
@@ -302,7 +310,7 @@ async fn an_answer_in_a_task_is_looked_through_like_a_call() {
     let mut request = world.request(json!({ "answer": MARK }));
     request.task = Some(task.head.id.to_string());
     let failure = world.engine.call(request).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Blocked);
+    assert_eq!(failure.kind, FailureKind::Blocked);
     assert_eq!(world.peer.calls.lock().len(), 1);
     let after = world.engine.look(&world.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(after.head.state, TaskState::InputRequired, "the task still waits");
@@ -311,8 +319,10 @@ async fn an_answer_in_a_task_is_looked_through_like_a_call() {
 
 #[tokio::test]
 async fn a_task_that_is_asked_about_later_comes_the_same_way() {
-    let waits =
-        vec![accepted("r", "c"), Event::Asked { ask: Ask::Auth, message: None, aside: Aside::default() }];
+    let waits = vec![
+        accepted("r", "c"),
+        Event::Asked { ask: QuestionKind::Auth, message: None, aside: EventAside::default() },
+    ];
     for by_following in [false, true] {
         let world = world_with(waits.clone(), on_mark("block", "output")).await;
         let task = world.call(json!({})).await.unwrap();
@@ -320,12 +330,12 @@ async fn a_task_that_is_asked_about_later_comes_the_same_way() {
         let id = task.head.id.as_str();
         let task = if by_following {
             let failure = world.engine.rejoin(&world.caller, id).await.unwrap().finish().await.unwrap_err();
-            assert_eq!(failure.kind, Kind::Blocked);
+            assert_eq!(failure.kind, FailureKind::Blocked);
             world.engine.look(&world.caller, id).await.unwrap()
         } else {
             world.engine.task(&world.caller, id).await.unwrap()
         };
-        assert_eq!((task.head.state, task.failure.unwrap().kind), (TaskState::Failed, Kind::Blocked));
+        assert_eq!((task.head.state, task.failure.unwrap().kind), (TaskState::Failed, FailureKind::Blocked));
         assert_unseen(&world).await;
     }
 }
@@ -333,13 +343,13 @@ async fn a_task_that_is_asked_about_later_comes_the_same_way() {
 #[tokio::test]
 async fn a_caller_that_policy_refuses_leaves_no_words_either() {
     let world = World::empty(ScriptedPeer::echo(), rialto_engine::Config::default()).await;
-    world.register(rialto_testkit::agents::skill("deploy"), rialto_model::agent::Trust::External).await;
+    world.register(rialto_testkit::agents::skill("deploy"), rialto_model::agent::AgentTrust::External).await;
     guard(&world, on_mark("block", "input"));
     let failure = world.call(json!({ "note": MARK })).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Denied, "policy comes first");
+    assert_eq!(failure.kind, FailureKind::Denied, "policy comes first");
     assert_unseen(&world).await;
     let failure = world.call(json!({ "note": "harmless" })).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Denied);
+    assert_eq!(failure.kind, FailureKind::Denied);
     assert!(everything(&world).await.contains("harmless"));
 }
 
@@ -347,15 +357,19 @@ async fn a_caller_that_policy_refuses_leaves_no_words_either() {
 async fn work_that_names_nobody_is_looked_through_before_the_choice_is_written_down() {
     let skill = rialto_testkit::agents::tagged_skill("deploy", &["qa"]);
     let world = World::empty(ScriptedPeer::echo(), rialto_engine::Config::default()).await;
-    world.register(skill, rialto_model::agent::Trust::Trusted).await;
+    world.register(skill, rialto_model::agent::AgentTrust::Trusted).await;
     let wanted = |description: &str| {
-        let work = Work { work_type: "qa".into(), description: description.into(), ..Work::default() };
+        let work = WorkDescription {
+            work_type: "qa".into(),
+            description: description.into(),
+            ..WorkDescription::default()
+        };
         let parts = vec![Part::text(description)];
-        DispatchRequest::new(world.caller.clone(), Door::Library, work, parts)
+        DispatchRequest::new(world.caller.clone(), EntryProtocol::Library, work, parts)
     };
     guard(&world, on_mark("block", "input"));
     let failure = world.engine.dispatch(wanted(MARK)).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Blocked);
+    assert_eq!(failure.kind, FailureKind::Blocked);
     assert!(world.peer.calls.lock().is_empty());
     let none = world.engine.dispatches(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
     assert!(none.unwrap().is_empty());
@@ -371,12 +385,13 @@ async fn work_that_names_nobody_is_looked_through_before_the_choice_is_written_d
 async fn a_blocked_answer_teaches_nothing_about_its_agent() {
     let skill = rialto_testkit::agents::tagged_skill("deploy", &["qa"]);
     let world = World::empty(ScriptedPeer::telling(text(MARK)), rialto_engine::Config::default()).await;
-    world.register(skill, rialto_model::agent::Trust::Trusted).await;
+    world.register(skill, rialto_model::agent::AgentTrust::Trusted).await;
     guard(&world, on_mark("block", "output"));
-    let work = Work { work_type: "qa".into(), ..Work::default() };
-    let wanted = DispatchRequest::new(world.caller.clone(), Door::Library, work, vec![Part::text("go")]);
+    let work = WorkDescription { work_type: "qa".into(), ..WorkDescription::default() };
+    let wanted =
+        DispatchRequest::new(world.caller.clone(), EntryProtocol::Library, work, vec![Part::text("go")]);
     let failure = world.engine.dispatch(wanted).await.unwrap().finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Blocked);
+    assert_eq!(failure.kind, FailureKind::Blocked);
     let record =
         world.engine.dispatches(&world.caller, rialto_model::routing::DispatchFilter::default()).await;
     let outcome = record.unwrap()[0].attempts[0].outcome.unwrap();
@@ -399,7 +414,7 @@ async fn the_strictest_of_everybodys_the_orgs_and_the_skills_wins() {
     assert_eq!(world.peer.calls.lock()[1].args().value(), json!({ "a": "[mark]" }), "the agent's");
     setting["skills"]["vercel_ops.deploy"] = on_mark("block", "input");
     guard(&world, setting);
-    assert_eq!(world.call(json!({ "a": MARK })).await.unwrap_err().kind, Kind::Blocked, "the skill's");
+    assert_eq!(world.call(json!({ "a": MARK })).await.unwrap_err().kind, FailureKind::Blocked, "the skill's");
     world.engine.guard(None);
     world.call(json!({ "a": MARK })).await.unwrap();
 }

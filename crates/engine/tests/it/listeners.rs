@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use rialto_engine::Following;
 use rialto_model::{
-    event::{Aside, Event, Recorded},
+    event::{Event, EventAside, RecordedEvent},
     ids::TaskId,
     task::TaskState,
 };
@@ -23,9 +23,9 @@ fn stepping(steps: usize) -> (Arc<ScriptedPeer>, Arc<Semaphore>) {
         let progress = (1..=steps).map(|step| Event::Progress {
             working: true,
             message: Some(words(&step.to_string())),
-            aside: Aside::default(),
+            aside: EventAside::default(),
         });
-        let end = Event::Finished { message: None, aside: Aside::default() };
+        let end = Event::Finished { message: None, aside: EventAside::default() };
         let events: Vec<Event> =
             std::iter::once(accepted("remote-1", "context-1")).chain(progress).chain([end]).collect();
         let gate = Arc::clone(&gate);
@@ -43,16 +43,16 @@ fn stepping(steps: usize) -> (Arc<ScriptedPeer>, Arc<Semaphore>) {
 }
 
 /// Everything up to the end of the task.
-async fn everything(mut following: Following) -> Vec<Recorded> {
+async fn everything(mut following: Following) -> Vec<RecordedEvent> {
     let mut heard = Vec::new();
-    while !heard.last().is_some_and(|last: &Recorded| matches!(last.event, Event::Finished { .. })) {
+    while !heard.last().is_some_and(|last: &RecordedEvent| matches!(last.event, Event::Finished { .. })) {
         heard.extend(following.next().await.unwrap());
     }
     heard
 }
 
 /// Each event once, in order, beginning with this one.
-fn assert_whole(heard: &[Recorded], first: u64, last: u64) {
+fn assert_whole(heard: &[RecordedEvent], first: u64, last: u64) {
     let numbers: Vec<u64> = heard.iter().map(|recorded| recorded.seq).collect();
     assert_eq!(numbers, (first..=last).collect::<Vec<_>>());
     let steps: Vec<String> = heard
@@ -146,7 +146,7 @@ async fn a_listener_hears_what_another_process_writes() {
 async fn waiting_that_was_given_up_loses_nothing() {
     let (world, id, permits) = begun(50).await;
     let (_, mut following) = world.engine.follow(&world.caller, id.as_str()).await.unwrap();
-    let mut heard: Vec<Recorded> = Vec::new();
+    let mut heard: Vec<RecordedEvent> = Vec::new();
     while heard.len() < 52 {
         permits.add_permits(1);
         tokio::select! {

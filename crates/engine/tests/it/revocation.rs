@@ -3,10 +3,10 @@
 use rialto_engine::{Config, approvals::Decider};
 use rialto_model::{
     call::CallerKind,
-    failure::Kind,
-    rights::Rights,
+    failure::FailureKind,
     store::Token,
     task::{Task, TaskState},
+    token_scopes::TokenScopes,
 };
 use rialto_testkit::peer::ScriptedPeer;
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn held(seconds: Option<i64>) -> (World, Task) {
         scope: world.caller.scope.clone(),
         caller: world.caller.id.clone(),
         kind: CallerKind::User,
-        rights: Rights::ALL,
+        rights: TokenScopes::ALL,
         created_at: now,
         expires_at: seconds.map(|seconds| now + std::time::Duration::from_secs(seconds.unsigned_abs())),
         revoked_at: None,
@@ -64,7 +64,7 @@ async fn a_call_that_waits_for_approval_is_denied_when_its_token_is_revoked() {
     let _keeper = keep(&world);
     world.store.revoke_token("tok_1", world.engine.now()).await.unwrap();
     let failure = ended(&world, &task).await.failure.unwrap();
-    assert_eq!(failure.kind, Kind::Denied);
+    assert_eq!(failure.kind, FailureKind::Denied);
     let why = "vercel_ops.deploy was not approved: the token that ann made this call with was revoked or has expired";
     assert_eq!(failure.message, why);
     assert!(world.peer.calls.lock().is_empty(), "it was not made");
@@ -79,7 +79,10 @@ async fn approving_a_call_whose_token_was_revoked_does_not_make_it() {
     let approval = world.engine.decide_on(&by, waiting.id.as_str(), true, None).await.unwrap();
     world.engine.go_on_here(&approval).await.unwrap();
     let failure = ended(&world, &task).await.failure.unwrap();
-    assert!(failure.kind == Kind::Denied && failure.message.contains("so it was not made"), "{failure}");
+    assert!(
+        failure.kind == FailureKind::Denied && failure.message.contains("so it was not made"),
+        "{failure}"
+    );
     assert!(world.peer.calls.lock().is_empty());
 }
 

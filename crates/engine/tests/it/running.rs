@@ -6,9 +6,9 @@ use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{Config, Running, Step};
 use rialto_model::{
-    agent::Trust,
-    event::{Aside, Event},
-    failure::Kind,
+    agent::AgentTrust,
+    event::{Event, EventAside},
+    failure::FailureKind,
     ids::TaskId,
     message::{Message, Part, Role},
     task::{Task, TaskState},
@@ -111,7 +111,7 @@ async fn the_last_words_are_told_even_if_the_end_comes_with_them() {
         let mut events = finished_with_data(json!(1));
         events.insert(
             1,
-            Event::Progress { working: true, message: Some(words.clone()), aside: Aside::default() },
+            Event::Progress { working: true, message: Some(words.clone()), aside: EventAside::default() },
         );
         stream::iter(events).boxed()
     });
@@ -221,7 +221,7 @@ async fn draining_waits_for_a_call_that_is_waited_for() {
 async fn a_call_goes_on_beyond_its_first_heartbeat() {
     let (peer, gate) = gated(Vec::new(), finished_with_data(json!(1)));
     let world = World::empty(peer, Config { heartbeat_secs: 1, ..Config::default() }).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
     assert!(matches!(running.next().await, Step::Heartbeat));
     gate.notify_one();
@@ -234,5 +234,5 @@ async fn a_call_goes_on_beyond_its_first_heartbeat() {
 async fn nothing_comes_after_the_end() {
     let (_world, mut running) = begun(ScriptedPeer::echo()).await;
     assert!(matches!(running.next().await, Step::Done(_)));
-    assert!(matches!(running.next().await, Step::Failed(failure) if failure.kind == Kind::Internal));
+    assert!(matches!(running.next().await, Step::Failed(failure) if failure.kind == FailureKind::Internal));
 }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rialto_engine::{Config, limits, routing};
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
     clock::{Clock, SystemClock},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::Store,
 };
 use rialto_store::SqliteStore;
@@ -40,7 +40,7 @@ impl Processes {
         let folder = tempfile::tempdir().unwrap();
         let [here, there] = peers;
         let here = World::over_with(open(&folder), here, config.clone());
-        here.register(agents::skill("deploy"), Trust::Trusted).await;
+        here.register(agents::skill("deploy"), AgentTrust::Trusted).await;
         let there = World::over_with(open(&folder), there, config.clone());
         there.engine.sync().await.unwrap();
         let processes = Self { here, there, folder };
@@ -89,12 +89,15 @@ async fn calls_of_an_org_count_together_at_all_processes_and_after_a_restart() {
     }
     for process in [here, there] {
         let refused = call(process).await.unwrap_err();
-        assert!(refused.kind == Kind::Busy && refused.message.contains("10 calls of this day"), "{refused}");
+        assert!(
+            refused.kind == FailureKind::Busy && refused.message.contains("10 calls of this day"),
+            "{refused}"
+        );
     }
     let restarted = World::over_with(open(folder), ScriptedPeer::echo(), a_day(10));
     restarted.engine.sync().await.unwrap();
     restarted.engine.share_usage().await.unwrap();
-    assert_eq!(call(&restarted).await.unwrap_err().kind, Kind::Busy);
+    assert_eq!(call(&restarted).await.unwrap_err().kind, FailureKind::Busy);
     processes.forward(Duration::from_secs(24 * 60 * 60));
     call(here).await.unwrap();
 }
@@ -145,7 +148,7 @@ async fn calls_that_could_not_be_sent_are_sent_later() {
     let folder = tempfile::tempdir().unwrap();
     let (store, switch) = FaultyStore::wrap(open(&folder));
     let here = World::over_with(store, ScriptedPeer::echo(), a_day(10));
-    here.register(agents::skill("deploy"), Trust::Trusted).await;
+    here.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     for _ in 0..6 {
         call(&here).await.unwrap();
     }
@@ -159,7 +162,7 @@ async fn calls_that_could_not_be_sent_are_sent_later() {
     for _ in 0..4 {
         call(&there).await.unwrap();
     }
-    assert_eq!(call(&there).await.unwrap_err().kind, Kind::Busy);
+    assert_eq!(call(&there).await.unwrap_err().kind, FailureKind::Busy);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use rialto_engine::{Config, Step, limits};
-use rialto_model::{agent::Trust, failure::Kind, task::TaskState};
+use rialto_model::{agent::AgentTrust, failure::FailureKind, task::TaskState};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted},
@@ -26,7 +26,7 @@ async fn a_call_that_does_not_end_in_time_is_handed_back_with_its_task_id() {
     world.engine.hand_back().await;
     assert_eq!(world.engine.in_flight(), 0);
     let failure = running.finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     let data = failure.data.unwrap().value();
     assert_eq!(data["remoteTaskId"], "remote-1");
     // The task is open, with all that is needed to ask for it in another process.
@@ -37,7 +37,7 @@ async fn a_call_that_does_not_end_in_time_is_handed_back_with_its_task_id() {
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
 
     let refused = world.call(json!({})).await.unwrap_err();
-    assert_eq!(refused.kind, Kind::Busy);
+    assert_eq!(refused.kind, FailureKind::Busy);
     assert!(refused.message.contains("stopping"), "{refused}");
 }
 
@@ -62,10 +62,10 @@ async fn a_caller_has_so_many_calls_under_way_and_no_more() {
         stream::iter([accepted("remote-1", "context-1")]).chain(stream::pending()).boxed()
     });
     let world = World::empty(peer, Config { limits, ..Config::default() }).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     let mut first = world.engine.call(world.request(json!({}))).await.unwrap();
     let refused = world.engine.call(world.request(json!({}))).await.unwrap_err();
-    assert_eq!(refused.kind, Kind::Busy);
+    assert_eq!(refused.kind, FailureKind::Busy);
     assert_eq!(refused.data.unwrap().value(), json!({ "retryAfter": 1 }));
     first.cancel();
     world.engine.drain(Duration::from_secs(60)).await;
@@ -77,8 +77,8 @@ async fn an_org_has_a_wall_clock_of_its_own() {
     let org_timeout_ms = [("default".to_owned(), 30)].into();
     let config = Config { timeout_ms: 600_000, org_timeout_ms, ..Config::default() };
     let world = World::empty(ScriptedPeer::with(|_| stream::pending().boxed()), config).await;
-    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world.register(agents::skill("deploy"), AgentTrust::Trusted).await;
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     assert!(failure.message.contains("longer than 30 ms"), "{failure}");
 }

@@ -13,13 +13,13 @@ use std::{
 use futures::{StreamExt, stream};
 use rialto_engine::{Config, Step};
 use rialto_model::{
-    event::{Aside, Event},
-    failure::Kind,
+    audit_event::{AuditEvent, AuditPhase},
+    event::{Event, EventAside},
+    failure::FailureKind,
     ids::{Scope, TaskId},
     message::{Artifact, Part},
     store::{AuditFilter, Store, TaskFilter},
     task::{Task, TaskState},
-    verb::{Phase, VerbEvent},
 };
 use rialto_testkit::{
     faulty_store::{Fault, FaultSwitch},
@@ -66,9 +66,9 @@ async fn task_in(store: &dyn Store, id: &TaskId) -> Option<(TaskState, Vec<Event
 }
 
 /// The phases on record for a task, the oldest first.
-async fn audited(store: &dyn Store, id: &TaskId) -> Vec<Phase> {
+async fn audited(store: &dyn Store, id: &TaskId) -> Vec<AuditPhase> {
     let filter = AuditFilter { limit: 10_000, ..AuditFilter::default() };
-    let trail = store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    let trail = store.audit_records(&Scope::default(), &filter).await.unwrap();
     let of_task = trail.iter().rev().filter(|record| *record.event.verb.task_id == *id.as_str());
     of_task.map(|record| record.event.phase).collect()
 }
@@ -114,7 +114,7 @@ async fn results_that_arrive_while_the_store_is_away_are_recorded_once_when_it_i
     for id in &ids {
         let (state, events) = task_in(&*world.store, id).await.unwrap();
         assert_eq!((state, events.len()), (TaskState::Completed, 3), "none is recorded twice");
-        assert_eq!(audited(&*world.store, id).await, [Phase::PreVerb, Phase::PostVerb]);
+        assert_eq!(audited(&*world.store, id).await, [AuditPhase::PreVerb, AuditPhase::PostVerb]);
     }
     eventually("nothing is held any more", async || world.engine.held_counts().bytes == 0).await;
 }
@@ -126,19 +126,19 @@ async fn a_caller_whose_deadline_is_over_is_told_that_the_agent_has_answered() {
     let running = hold_one(&world, &switch, &gate).await;
     let id = running.task().clone();
     let failure = running.finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     for words in ["the agent has answered", "held", "recorded when the store is back", id.as_str()] {
         assert!(failure.message.contains(words), "{words}: {failure}");
     }
     assert!(!failure.message.contains("not made"), "{failure}");
     assert_eq!(failure.data.unwrap().value()["taskId"], id.as_str());
     let unread = world.engine.look(&world.caller, id.as_str()).await.unwrap_err();
-    assert_eq!(unread.kind, Kind::StoreUnavailable);
+    assert_eq!(unread.kind, FailureKind::StoreUnavailable);
     assert!(unread.message.starts_with("the task could not be read"), "{unread}");
     switch.set(Fault::None);
     let task = world.in_the_end(&id).await;
     assert_eq!(task.head.state, TaskState::Completed);
-    assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb]);
+    assert_eq!(audited(&*world.store, &id).await, [AuditPhase::PreVerb, AuditPhase::PostVerb]);
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn a_write_that_was_done_though_it_failed_is_not_done_again() {
     assert!(switch.faults() > 0, "the first attempt has failed");
     let (_, events) = task_in(&*world.store, &id).await.unwrap();
     assert_eq!(events.len(), 3);
-    assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb]);
+    assert_eq!(audited(&*world.store, &id).await, [AuditPhase::PreVerb, AuditPhase::PostVerb]);
     assert_eq!(world.phases(), ["pre-verb", "post-verb completed"]);
 }
 
@@ -187,7 +187,7 @@ async fn a_task_that_was_opened_though_that_failed_ends_as_not_made() {
     let (world, switch) = World::faulty(ScriptedPeer::echo(), Config::default()).await;
     switch.set_for(&["open_task"], Fault::FailsAfterwards);
     let failure = world.call(json!({})).await.unwrap_err();
-    assert_eq!(failure.kind, Kind::StoreUnavailable);
+    assert_eq!(failure.kind, FailureKind::StoreUnavailable);
     assert!(failure.message.contains("so it was not made"), "{failure}");
     assert!(world.peer.calls.lock().is_empty());
     eventually("the task ends", async || {
@@ -197,7 +197,10 @@ async fn a_task_that_was_opened_though_that_failed_ends_as_not_made() {
     let id = one_task(&*world.store).await.unwrap().head.id;
     let task = world.engine.look(&world.caller, id.as_str()).await.unwrap();
     assert!(task.failure.unwrap().message.contains("it was not made"));
-    assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb, Phase::VerbError]);
+    assert_eq!(
+        audited(&*world.store, &id).await,
+        [AuditPhase::PreVerb, AuditPhase::PostVerb, AuditPhase::VerbError]
+    );
 }
 
 #[tokio::test]
@@ -228,7 +231,7 @@ async fn a_store_that_hangs_is_waited_for_no_longer_than_its_timeout() {
     for _ in 0..2 {
         let began = Instant::now();
         let failure = world.call(json!({})).await.unwrap_err();
-        assert_eq!(failure.kind, Kind::StoreUnavailable);
+        assert_eq!(failure.kind, FailureKind::StoreUnavailable);
         assert_eq!(failure.data.unwrap().value(), json!({ "retryAfter": 1 }));
         assert!(world.engine.look(&world.caller, id.as_str()).await.is_err());
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -238,7 +241,11 @@ async fn a_store_that_hangs_is_waited_for_no_longer_than_its_timeout() {
 
 #[tokio::test]
 async fn an_answer_that_may_be_recorded_though_it_was_not_sent_is_asked_for_again() {
-    let asked = Event::Asked { ask: rialto_model::event::Ask::Input, message: None, aside: Aside::default() };
+    let asked = Event::Asked {
+        ask: rialto_model::event::QuestionKind::Input,
+        message: None,
+        aside: EventAside::default(),
+    };
     let (world, switch) =
         World::faulty(ScriptedPeer::telling(vec![accepted("r-1", "c-1"), asked]), Config::default()).await;
     let id = world.call(json!({})).await.unwrap().head.id;
@@ -268,10 +275,15 @@ async fn an_agent_is_read_no_further_than_held_results_may_take() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 counter.fetch_add(1, Ordering::SeqCst);
                 let artifact = Artifact::new("result", vec![Part::text(format!("{number:01000}"))]);
-                Event::Artifact { artifact, append: number > 0, last: number == 199, aside: Aside::default() }
+                Event::Artifact {
+                    artifact,
+                    append: number > 0,
+                    last: number == 199,
+                    aside: EventAside::default(),
+                }
             }
         });
-        let end = Event::Finished { message: None, aside: Aside::default() };
+        let end = Event::Finished { message: None, aside: EventAside::default() };
         stream::iter([accepted("r-1", "c-1")]).chain(pieces).chain(stream::iter([end])).boxed()
     });
     let config = Config { max_held_bytes: 20_000, ..Config::default() };
@@ -308,8 +320,8 @@ async fn a_subscriber_hears_of_an_event_once_it_is_recorded() {
 #[tokio::test]
 async fn the_record_of_a_refused_call_is_held_until_the_store_is_back() {
     let (world, switch) = World::faulty(ScriptedPeer::echo(), Config::default()).await;
-    let refuse = |event: &mut VerbEvent| {
-        if event.phase == Phase::PreVerb {
+    let refuse = |event: &mut AuditEvent| {
+        if event.phase == AuditPhase::PreVerb {
             event.context.deny("not today");
         }
     };
@@ -318,12 +330,12 @@ async fn the_record_of_a_refused_call_is_held_until_the_store_is_back() {
     switch.set_for(&["audit"], Fault::Unavailable);
     let began = Instant::now();
     let refused = world.engine.call(request).await.unwrap_err();
-    assert_eq!(refused.kind, Kind::Denied);
+    assert_eq!(refused.kind, FailureKind::Denied);
     assert!(began.elapsed() < Duration::from_secs(2));
     switch.set(Fault::None);
     eventually("it is on record", async || {
         let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
-        world.store.audit_trail(&Scope::default(), &filter).await.unwrap().len() == 3
+        world.store.audit_records(&Scope::default(), &filter).await.unwrap().len() == 3
     })
     .await;
     assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
@@ -362,7 +374,7 @@ fn a_result_outlives_the_process_that_held_it() {
         world.engine.spill_held_in(folder.path().to_owned()).await.unwrap();
         let (state, events) = task_in(&*world.store, &id).await.unwrap();
         assert_eq!((state, events.len()), (TaskState::Completed, 3));
-        assert_eq!(audited(&*world.store, &id).await, [Phase::PreVerb, Phase::PostVerb]);
+        assert_eq!(audited(&*world.store, &id).await, [AuditPhase::PreVerb, AuditPhase::PostVerb]);
     });
     assert!(held_files(folder.path()).is_empty());
 }
@@ -395,7 +407,7 @@ async fn the_words_of_an_agent_are_held_in_their_order() {
             async move {
                 opened.wait_for(|open| *open >= number).await.unwrap();
                 if number == 5 {
-                    Event::Finished { message: None, aside: Aside::default() }
+                    Event::Finished { message: None, aside: EventAside::default() }
                 } else {
                     working()
                 }

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use rialto_model::{
-    agent::Trust,
+    agent::AgentTrust,
     card::Skill,
     clock::Clock as _,
-    event::{Aside, Ask, Event},
-    failure::Kind,
-    ids::{Runner, TaskId},
+    event::{Event, EventAside, QuestionKind},
+    failure::FailureKind,
+    ids::{ProcessId, TaskId},
     message::Part,
     task::{Task, TaskState},
 };
@@ -35,7 +35,7 @@ async fn dead(skill: Skill, args: Value, events: Vec<Event>) -> (World, TaskId) 
         stream::iter(told).chain(stream::pending()).boxed()
     });
     let world = World::empty(peer, rialto_engine::Config::default()).await;
-    world.register(skill, Trust::Trusted).await;
+    world.register(skill, AgentTrust::Trusted).await;
     world.engine.take_post().await.unwrap();
     let id = world.say(world.talk("m-1", Some("ours"), args)).await;
     let mut following = world.engine.follow(&world.caller, id.as_str()).await.unwrap().1;
@@ -88,7 +88,7 @@ async fn a_task_that_its_agent_no_longer_knows_ends_with_the_reason() {
     let (world, id) = dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7")]).await;
     let peer = ScriptedPeer::telling(Vec::new());
     peer.will_fail(
-        rialto_model::failure::Failure::new(Kind::PeerFailed, "no such task")
+        rialto_model::failure::Failure::new(FailureKind::PeerFailed, "no such task")
             .with_data(rialto_model::json::Json::of(&json!({ "remoteCode": -32001 }))),
     );
     let (heir, _post) = heir(&world, peer).await;
@@ -101,7 +101,7 @@ async fn a_task_that_its_agent_no_longer_knows_ends_with_the_reason() {
 async fn an_agent_that_cannot_be_asked_is_asked_again() {
     let (world, id) = dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7")]).await;
     let peer = ScriptedPeer::telling(Vec::new());
-    peer.will_fail(rialto_model::failure::Failure::new(Kind::PeerUnreachable, "nobody answers"));
+    peer.will_fail(rialto_model::failure::Failure::new(FailureKind::PeerUnreachable, "nobody answers"));
     let (heir, _post) = heir(&world, Arc::clone(&peer)).await;
     while peer.follows.lock().is_empty() {
         tokio::task::yield_now().await;
@@ -158,7 +158,7 @@ async fn a_task_whose_agent_was_removed_ends_with_the_reason() {
 
 #[tokio::test]
 async fn a_task_that_waits_for_its_caller_is_left_and_can_be_answered() {
-    let asked = Event::Asked { ask: Ask::Input, message: None, aside: Aside::default() };
+    let asked = Event::Asked { ask: QuestionKind::Input, message: None, aside: EventAside::default() };
     let (world, id) =
         dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7"), asked]).await;
     // They are taken over in order: when the second one has ended, the first was looked at.
@@ -179,7 +179,7 @@ async fn a_task_that_waits_for_its_caller_is_left_and_can_be_answered() {
 
 #[tokio::test]
 async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
-    let asked = Event::Asked { ask: Ask::Input, message: None, aside: Aside::default() };
+    let asked = Event::Asked { ask: QuestionKind::Input, message: None, aside: EventAside::default() };
     let (world, id) =
         dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7"), asked]).await;
     let (answering, switch) = world.later_with_faults(ScriptedPeer::echo(), LATER).await;
@@ -194,7 +194,7 @@ async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
         tokio::task::yield_now().await;
     }
     let now = answering.clock.now();
-    let taken = world.store.take_over(Runner::fresh(), now, 10).await.unwrap();
+    let taken = world.store.take_over_tasks(ProcessId::fresh(), now, 10).await.unwrap();
     assert!(taken.is_empty(), "{taken:?}");
     switch.set(Fault::None);
     let rialto_engine::Said::Begun { running, .. } = said.await.unwrap().unwrap() else {
@@ -203,7 +203,7 @@ async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
     assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
     // It is a task of the process that went on with it.
     answering.engine.leave_post().await;
-    assert!(world.store.take_over(Runner::fresh(), now, 10).await.unwrap().is_empty(), "it is over");
+    assert!(world.store.take_over_tasks(ProcessId::fresh(), now, 10).await.unwrap().is_empty(), "it is over");
 }
 
 #[tokio::test]
@@ -249,5 +249,5 @@ async fn what_an_heir_hears_passes_the_guardrails_too() {
     let _post = stop.drop_guard();
     let task = ended(&later, &id).await;
     assert_eq!((task.head.state, task.artifacts.len()), (TaskState::Failed, 0));
-    assert_eq!(task.failure.unwrap().kind, Kind::Blocked);
+    assert_eq!(task.failure.unwrap().kind, FailureKind::Blocked);
 }

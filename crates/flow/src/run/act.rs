@@ -1,11 +1,11 @@
 //! What a step does, with everything filled in.
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::FlowKind,
     json::Json,
     message::Part,
-    routing::Work,
+    routing::WorkDescription,
 };
 
 use super::board::{Board, Key};
@@ -20,7 +20,7 @@ pub(super) enum Act {
     /// Of a named agent.
     Invoke { agent: String, skill: Option<String>, parts: Vec<Part> },
     /// Of whoever fits best.
-    Dispatch { work: Work, parts: Vec<Part> },
+    Dispatch { work: WorkDescription, parts: Vec<Part> },
     /// Of a tool.
     Tool { name: String, args: Json },
     /// Of another definition.
@@ -47,11 +47,11 @@ impl Act {
                 let said = maybe(message.as_ref())?.or_else(|| Some(Json::of(&description)));
                 let args = maybe(args.as_ref())?;
                 let message = if args.is_some() { maybe(message.as_ref())? } else { said };
-                let work = Work {
+                let work = WorkDescription {
                     work_type: maybe(work_type.as_ref())?.map_or_else(String::new, |word| text(&word)),
                     description,
                     required_skills: required?.iter().map(text).collect(),
-                    ..Work::default()
+                    ..WorkDescription::default()
                 };
                 Self::Dispatch { work, parts: parts(message, args) }
             }
@@ -100,7 +100,7 @@ impl Act {
 /// Fills a template in for a step.
 pub(super) fn render(template: &Template, board: &Board, key: Key) -> Result<Json, Failure> {
     let found = template.render(&|root| board.find(root, key));
-    found.map_err(|error: RenderError| Failure::new(Kind::Invalid, error.to_string()))
+    found.map_err(|error: RenderError| Failure::new(FailureKind::Invalid, error.to_string()))
 }
 
 /// A string as it is, everything else as JSON.

@@ -3,7 +3,7 @@
 use rialto_engine::approvals::Verdict;
 use rialto_model::{
     call::Call,
-    flow::{FlowStep, Question},
+    flow::{FlowStep, StepQuestion},
     json::Json,
     message::{Content, Part},
 };
@@ -69,7 +69,7 @@ impl Answer {
 }
 
 /// The question's name among all that wait for approval, if it has one.
-pub(super) fn approval_of(question: &Question) -> Option<String> {
+pub(super) fn approval_of(question: &StepQuestion) -> Option<String> {
     let metadata = question.message.as_ref()?.metadata.as_ref()?;
     metadata.value().get("rialto/approval")?.get("id")?.as_str().map(str::to_owned)
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rialto_engine::is_redacted;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flow::{FlowStep, StepState},
     json::Json,
 };
@@ -158,7 +158,7 @@ impl Board {
         let failed = steps.iter().enumerate().find(|(_, step)| step.state != StepState::Completed);
         if let Some((at, step)) = failed {
             let why = step.failure.as_ref().map_or("it was called off", |failure| &failure.message);
-            let kind = step.failure.as_ref().map_or(Kind::PeerFailed, |it| it.kind);
+            let kind = step.failure.as_ref().map_or(FailureKind::PeerFailed, |it| it.kind);
             return Some(Err(Failure::new(kind, format!("item {at}: {why}"))));
         }
         let outputs: Vec<Json> =

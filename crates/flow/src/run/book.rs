@@ -7,11 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, CallerId, Target},
+    backing::{WorkflowSkill, WorkflowsBacking, skill},
+    call::{CallTarget, Caller, CallerId},
     clock::Timestamp,
-    deployed::{FlowSkill, Flows, skill},
-    failure::{Failure, Kind},
-    flow::{Flow, FlowKind, FlowRun, FlowStatus, Schedule},
+    failure::{Failure, FailureKind},
+    flow::{Flow, FlowKind, FlowRun, FlowSchedule, FlowStatus},
     ids::{Scope, TaskId, TokenId},
     json::Json,
     maps::FastMap,
@@ -180,19 +180,19 @@ impl Book {
         caller: &Caller,
         name: &str,
         is_draft: bool,
-    ) -> Result<Target, Failure> {
+    ) -> Result<CallTarget, Failure> {
         engine.sync().await?;
         let flow = self.find(&caller.scope, name).await.map_err(BookError::from)?;
         let flow = flow.ok_or_else(|| BookError::NotFound(name.to_owned()))?;
         let agent = engine.registry().flows(&caller.scope).await.map_err(Failure::from)?;
         let id = if is_draft { [DRAFT, name].concat() } else { flow.kind.skill_id(name) };
         if let Some(known) = agent.card.skill(&id).cloned() {
-            return Ok(Target { agent, skill: Some(known) });
+            return Ok(CallTarget { agent, skill: Some(known) });
         }
         let workflow = self.workflow(&flow)?;
         let mut made = skill(&id, &workflow.name, &workflow.description);
         made.input_schema.clone_from(&workflow.input_schema);
-        Ok(Target { agent, skill: Some(Arc::new(made)) })
+        Ok(CallTarget { agent, skill: Some(Arc::new(made)) })
     }
 
     /// The same from inside a run, where nobody waits.
@@ -202,13 +202,13 @@ impl Book {
         scope: &Scope,
         kind: FlowKind,
         name: &str,
-    ) -> Result<Target, Failure> {
+    ) -> Result<CallTarget, Failure> {
         let agent =
             engine.registry().find_flows(scope).ok_or_else(|| BookError::NotFound(name.to_owned()))?;
         let id = kind.skill_id(name);
         let known = agent.card.skill(&id).cloned();
         let skill = known.unwrap_or_else(|| Arc::new(skill(&id, name, "")));
-        Ok(Target { agent, skill: Some(skill) })
+        Ok(CallTarget { agent, skill: Some(skill) })
     }
 
     /// Says how deep a run will be inside others.
@@ -298,15 +298,16 @@ impl Book {
         let active = flows.iter().filter(|flow| flow.status == FlowStatus::Active);
         // One that cannot be read any more is not published; whoever runs it is told why.
         let read = active.filter_map(|flow| Some((flow, self.workflow(flow).ok()?)));
-        let skills =
-            read.filter(|(flow, workflow)| is_published(flow, workflow)).map(|(flow, workflow)| FlowSkill {
+        let skills = read.filter(|(flow, workflow)| is_published(flow, workflow)).map(|(flow, workflow)| {
+            WorkflowSkill {
                 id: flow.kind.skill_id(&flow.name),
                 name: flow.name.clone(),
                 description: workflow.description.clone(),
                 input_schema: workflow.input_schema.clone(),
-            });
+            }
+        });
         let unpublished = |error: &dyn std::fmt::Display| BookError::Unpublished(error.to_string());
-        let flows = Flows { skills: skills.collect() };
+        let flows = WorkflowsBacking { skills: skills.collect() };
         engine.sync().await.map_err(|failure| unpublished(&failure))?;
         engine.registry().publish_flows(scope, flows).await.map_err(|error| unpublished(&error))?;
         Ok(())
@@ -318,10 +319,10 @@ impl Book {
 impl From<BookError> for Failure {
     fn from(error: BookError) -> Self {
         let kind = match &error {
-            BookError::Invalid(_) => Kind::Invalid,
-            BookError::NotFound(_) => Kind::NotFound,
-            BookError::Configured(_) | BookError::Store(StoreError::Conflict) => Kind::Conflict,
-            BookError::Store(_) | BookError::Unpublished(_) => Kind::Internal,
+            BookError::Invalid(_) => FailureKind::Invalid,
+            BookError::NotFound(_) => FailureKind::NotFound,
+            BookError::Configured(_) | BookError::Store(StoreError::Conflict) => FailureKind::Conflict,
+            BookError::Store(_) | BookError::Unpublished(_) => FailureKind::Internal,
         };
         if let BookError::Store(cause) = &error {
             tracing::error!("the store failed: {cause}");
@@ -343,18 +344,18 @@ pub(super) fn refusal(flow: &Flow, is_draft: bool) -> Option<Failure> {
             "{kind} {name} is archived and runs no more; `rialto {kind} status {name} active` puts it into use again"
         ),
     };
-    Some(Failure::new(Kind::Conflict, message))
+    Some(Failure::new(FailureKind::Conflict, message))
 }
 
 /// When a definition is next run by itself.
-pub(super) fn schedules_of(flow: &Flow, workflow: &Workflow, now: Timestamp) -> Vec<Schedule> {
+pub(super) fn schedules_of(flow: &Flow, workflow: &Workflow, now: Timestamp) -> Vec<FlowSchedule> {
     let crons = workflow.triggers.iter().filter_map(|trigger| match trigger {
         Trigger::Cron { schedule, .. } => Some(schedule),
         Trigger::Manual | Trigger::Http { .. } | Trigger::Skill => None,
     });
     let moments = (0..).zip(crons).filter_map(|(number, cron)| Some((number, cron.next_after(now)?)));
     moments
-        .map(|(number, next_at)| Schedule {
+        .map(|(number, next_at)| FlowSchedule {
             scope: flow.scope.clone(),
             name: flow.name.clone(),
             number,

@@ -15,8 +15,8 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered}
 use rialto_model::{
     clock::Timestamp,
     event::Event,
-    failure::{Failure, Kind},
-    flow::{FlowRun, FlowStep, Question, RunChange, RunRecord, RunState, StepState},
+    failure::{Failure, FailureKind},
+    flow::{FlowRun, FlowStep, RunChange, RunRecord, RunState, StepQuestion, StepState},
     ids::{TaskId, fresh},
     json::Json,
     store::{Store, StoreError},
@@ -140,7 +140,7 @@ impl Driver {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");
                 let message = "the run could not be recorded any further; its steps may have done their work: see the server's log, and the \
                                run's steps";
-                self.tell(Event::failed(Failure::new(Kind::Internal, message))).await;
+                self.tell(Event::failed(Failure::new(FailureKind::Internal, message))).await;
             }
         }
         self.run.state.is_over()
@@ -297,7 +297,7 @@ impl Driver {
         self.gather(key);
     }
 
-    fn hold(&mut self, key: Key, step: FlowStep, question: Question) {
+    fn hold(&mut self, key: Key, step: FlowStep, question: StepQuestion) {
         self.put(key, FlowStep { state: StepState::Waiting, question: Some(question), ..step });
     }
 
@@ -336,7 +336,7 @@ impl Driver {
             self.board.in_state(StepState::Waiting).map(|(_, step)| step.clone()).collect();
         if held.is_empty() {
             let message = "the run came to a stop with nothing to wait for; this is a fault of this program";
-            return self.finish(Some(Failure::new(Kind::Internal, message))).await;
+            return self.finish(Some(Failure::new(FailureKind::Internal, message))).await;
         }
         // Somebody else may have taken the run meanwhile, and asks then: nobody is asked twice.
         if self.is_written && !self.record(false, &[]).await? {
@@ -416,7 +416,7 @@ impl Driver {
         let limit = self.board.workflow.limits.timeout.unwrap_or(FAR_OFF).as_millis();
         let message =
             format!("the run took longer than {limit} ms; raise its timeout, or its steps are too slow");
-        self.finish(Some(Failure::new(Kind::PeerTimeout, message))).await
+        self.finish(Some(Failure::new(FailureKind::PeerTimeout, message))).await
     }
 
     fn deadline(&self) -> Instant {
@@ -430,19 +430,19 @@ impl Driver {
 /// Whether trying again could end otherwise.
 const fn may_help(failure: &Failure) -> bool {
     match failure.kind {
-        Kind::Invalid
-        | Kind::Unauthenticated
-        | Kind::Denied
-        | Kind::Blocked
-        | Kind::NotFound
-        | Kind::Conflict
-        | Kind::Unsupported => false,
-        Kind::Busy
-        | Kind::PeerTimeout
-        | Kind::PeerUnreachable
-        | Kind::PeerGarbled
-        | Kind::PeerFailed
-        | Kind::StoreUnavailable
-        | Kind::Internal => true,
+        FailureKind::Invalid
+        | FailureKind::Unauthenticated
+        | FailureKind::Denied
+        | FailureKind::Blocked
+        | FailureKind::NotFound
+        | FailureKind::Conflict
+        | FailureKind::Unsupported => false,
+        FailureKind::Busy
+        | FailureKind::PeerTimeout
+        | FailureKind::PeerUnreachable
+        | FailureKind::PeerGarbled
+        | FailureKind::PeerFailed
+        | FailureKind::StoreUnavailable
+        | FailureKind::Internal => true,
     }
 }

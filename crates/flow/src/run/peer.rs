@@ -13,9 +13,9 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_engine::{Engine, FaintEngine, is_redacted, peer::Peer, redact};
 use rialto_model::{
-    call::{Call, Caller, Cancel, Follow},
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    call::{Call, Caller, CancelRequest, FollowRequest},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStep, RunRecord, RunState, StepState},
     ids::{Scope, TaskId, fresh},
     json::{Extra, Json},
@@ -128,7 +128,7 @@ impl Runner {
             return false;
         };
         for step in record.steps.iter().filter(|step| step.state == StepState::Waiting) {
-            let is_login = step.question.as_ref().is_some_and(|question| question.ask == Ask::Auth);
+            let is_login = step.question.as_ref().is_some_and(|question| question.ask == QuestionKind::Auth);
             if let Some(task) = step.task.as_ref().filter(|_| is_login) {
                 // Trouble in asking says nothing about it.
                 let _ = engine.task(caller, task.as_str()).await;
@@ -164,10 +164,10 @@ impl Peer for Runner {
         told.flatten_stream().boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         let inner = Arc::clone(&self.0);
         let told = async move {
-            let Follow { caller, remote, to_the_end, .. } = follow.into_inner();
+            let FollowRequest { caller, remote, to_the_end, .. } = follow.into_inner();
             let run = TaskId::from(remote.task_id.unwrap_or_default());
             let told = if to_the_end {
                 inner.go_on(Successor { run, caller, trace: None, answer: None }).await
@@ -182,10 +182,10 @@ impl Peer for Runner {
         told.flatten_stream().boxed()
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         let inner = Arc::clone(&self.0);
         async move {
-            let Cancel { caller, remote, .. } = cancel.into_inner();
+            let CancelRequest { caller, remote, .. } = cancel.into_inner();
             inner.call_off(&caller, &TaskId::from(remote.task_id.unwrap_or_default())).await
         }
         .boxed()
@@ -197,7 +197,9 @@ impl Peer for Runner {
 impl Inner {
     fn engine(&self) -> Result<Engine, Failure> {
         let engine = self.engine.get().and_then(FaintEngine::get);
-        engine.ok_or_else(|| Failure::new(Kind::Internal, "this process has no engine to run workflows with"))
+        engine.ok_or_else(|| {
+            Failure::new(FailureKind::Internal, "this process has no engine to run workflows with")
+        })
     }
 
     /// Begins a run; one that was begun before under the same task goes on.
@@ -277,7 +279,7 @@ impl Inner {
     async fn look(&self, scope: &Scope, id: &TaskId) -> Result<BoxStream<'static, Event>, Failure> {
         let record = self.store.run(scope, id).await.map_err(stored)?.ok_or_else(|| forgotten(id))?;
         let workflow = self.workflow_of(&record.run).await?;
-        let working = || vec![Event::Progress { working: true, message: None, aside: Aside::default() }];
+        let working = || vec![Event::Progress { working: true, message: None, aside: EventAside::default() }];
         let events = tell::ending(&record, over(&record, &workflow), workflow.nodes.len());
         Ok(stream::iter(events.unwrap_or_else(working)).boxed())
     }
@@ -333,7 +335,7 @@ impl Inner {
 
     /// A definition that comes with the call.
     fn given(&self, skill: &str, args: &Json) -> Result<Wanted, Failure> {
-        let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+        let invalid = |message: &str| Failure::new(FailureKind::Invalid, message);
         let members: Extra = args.read().map_err(|_| invalid("the arguments are not an object"))?;
         let member = |name: &str| members.get(name).cloned();
         let definition = match skill {
@@ -361,7 +363,9 @@ impl Inner {
         match (&run.definition, run.version) {
             (Some(text), _) => Ok(Arc::new(reading::workflow(text, &run.name, None)?)),
             (None, Some(version)) => self.book.version(&run.scope, &run.name, version).await,
-            (None, None) => Err(Failure::new(Kind::Internal, "the run does not say what it is a run of")),
+            (None, None) => {
+                Err(Failure::new(FailureKind::Internal, "the run does not say what it is a run of"))
+            }
         }
     }
 
@@ -443,7 +447,7 @@ fn has_expired(record: &RunRecord, engine: &Engine) -> bool {
 
 fn forgotten(run: &TaskId) -> Failure {
     let data = Json::of(&json!({ "remoteCode": NO_SUCH_TASK }));
-    Failure::new(Kind::NotFound, format!("there is no run {run}")).with_data(data)
+    Failure::new(FailureKind::NotFound, format!("there is no run {run}")).with_data(data)
 }
 
 fn stored(error: StoreError) -> Failure {

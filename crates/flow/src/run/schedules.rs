@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
-    call::{Caller, CallerKind, Door},
+    call::{Caller, CallerKind, EntryProtocol},
     failure::Failure,
-    flow::Schedule,
+    flow::FlowSchedule,
     ids::{TaskId, fresh},
     json::Json,
-    rights::Rights,
-    webhook::Lease,
+    token_scopes::TokenScopes,
+    webhook::DeliveryLease,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,8 @@ impl Runner {
     /// Runs everything whose moment has come.
     pub async fn look(&self, engine: &Engine, holder: &str) {
         let now = engine.now();
-        let lease = Lease { holder: holder.to_owned(), now, until: now.checked_add(LEASE).unwrap_or(now) };
+        let lease =
+            DeliveryLease { holder: holder.to_owned(), now, until: now.checked_add(LEASE).unwrap_or(now) };
         match self.store().due_schedules(&lease, AT_ONCE).await {
             Ok(due) => {
                 for schedule in due {
@@ -83,7 +84,7 @@ impl Runner {
         }
     }
 
-    async fn run_at_moment(&self, engine: &Engine, schedule: Schedule, holder: &str) {
+    async fn run_at_moment(&self, engine: &Engine, schedule: FlowSchedule, holder: &str) {
         let name = schedule.name.clone();
         let next = match self.begin_scheduled(engine, &schedule).await {
             Ok(next) => next,
@@ -98,8 +99,8 @@ impl Runner {
         };
         // A definition that has no moment any more has no schedule either.
         let Some(next_at) = next else { return };
-        let next = Schedule { next_at, task: TaskId::fresh(), ..schedule };
-        if let Err(error) = self.store().note_schedule(&next, holder).await {
+        let next = FlowSchedule { next_at, task: TaskId::fresh(), ..schedule };
+        if let Err(error) = self.store().record_schedule_run(&next, holder).await {
             tracing::error!("when {name} is run next could not be written down: {error}");
         }
     }
@@ -107,7 +108,7 @@ impl Runner {
     async fn begin_scheduled(
         &self,
         engine: &Engine,
-        schedule: &Schedule,
+        schedule: &FlowSchedule,
     ) -> Result<Option<rialto_model::clock::Timestamp>, Failure> {
         let (flow, workflow) = self.book().show(&schedule.scope, &schedule.name).await?;
         let caller = caller_of(&schedule.scope, &flow.by);
@@ -129,7 +130,7 @@ impl Runner {
         let args = given.unwrap_or_else(Json::empty_object);
         let request = Request {
             id: Some(schedule.task.clone()),
-            ..Request::skill(caller, Door::Library, target, args)
+            ..Request::skill(caller, EntryProtocol::Library, target, args)
         };
         // It goes on by itself.
         drop(engine.call(request).await?);
@@ -140,7 +141,7 @@ impl Runner {
     async fn next_moment(
         &self,
         engine: &Engine,
-        schedule: &Schedule,
+        schedule: &FlowSchedule,
     ) -> Option<rialto_model::clock::Timestamp> {
         let (_, workflow) = self.book().show(&schedule.scope, &schedule.name).await.ok()?;
         cron_of(&workflow, schedule.number)?.0.next_after(engine.now())
@@ -153,7 +154,7 @@ fn caller_of(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerId
         scope: scope.clone(),
         kind: CallerKind::User,
         id: id.clone(),
-        rights: Rights::ALL,
+        rights: TokenScopes::ALL,
         token: None,
         proof: None,
         hops: 0,

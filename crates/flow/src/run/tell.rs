@@ -1,8 +1,8 @@
 //! What a run tells of itself, as events of its task.
 
 use rialto_model::{
-    event::{Aside, Ask, Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind, RemoteIds},
+    failure::{Failure, FailureKind},
     flow::{FlowRun, FlowStep, RunRecord, RunState, StepState},
     ids::{TaskId, fresh},
     json::Json,
@@ -17,8 +17,8 @@ pub(super) const FLOW: &str = "rialto/flow";
 
 /// The run is written down, under this name.
 pub(super) fn accepted(run: &TaskId) -> Event {
-    let remote = Remote { task_id: Some(run.to_string()), context_id: None };
-    Event::Accepted { remote, aside: Aside::default() }
+    let remote = RemoteIds { task_id: Some(run.to_string()), context_id: None };
+    Event::Accepted { remote, aside: EventAside::default() }
 }
 
 /// A step stands elsewhere now.
@@ -48,7 +48,7 @@ pub(super) fn asked(held: &[&FlowStep], done: usize, total: usize) -> Event {
         Message::new(fresh(), Role::Agent, vec![Part::text(format!("{name} waits for an answer"))])
     };
     let message = question.and_then(|question| question.message.clone()).unwrap_or_else(unsaid);
-    let ask = question.map_or(Ask::Input, |question| question.ask);
+    let ask = question.map_or(QuestionKind::Input, |question| question.ask);
     Event::Asked { ask, message: Some(message), aside: aside(&facts) }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn ending(record: &RunRecord, done: usize, total: usize) -> Option<Ve
         }
         RunState::Completed => Some(completed(&record.run)),
         RunState::Failed => {
-            let unsaid = || Failure::new(Kind::PeerFailed, "the run has failed");
+            let unsaid = || Failure::new(FailureKind::PeerFailed, "the run has failed");
             Some(vec![Event::failed(record.run.failure.clone().unwrap_or_else(unsaid))])
         }
         RunState::Canceled => Some(vec![canceled()]),
@@ -76,13 +76,13 @@ fn completed(run: &FlowRun) -> Vec<Event> {
     let name = Some(format!("{}-result", run.name));
     let artifact = Artifact { name, ..Artifact::new("result", vec![part_of(output)]) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
 pub(super) fn canceled() -> Event {
-    Event::Canceled { message: None, aside: Aside::default() }
+    Event::Canceled { message: None, aside: EventAside::default() }
 }
 
 /// A step, as metadata names it.
@@ -97,8 +97,8 @@ fn facts_of(step: &FlowStep) -> Value {
     facts
 }
 
-fn aside(facts: &Value) -> Aside {
-    Aside { metadata: Some(Json::of(&json!({ FLOW: facts }))), ..Aside::default() }
+fn aside(facts: &Value) -> EventAside {
+    EventAside { metadata: Some(Json::of(&json!({ FLOW: facts }))), ..EventAside::default() }
 }
 
 fn name_of(step: &FlowStep) -> String {

@@ -7,11 +7,11 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{DispatchRequest, Engine, Request, Running, Step, redact};
 use rialto_model::{
-    call::{Caller, Door, Target},
-    deployed::Backing,
-    event::Ask,
-    failure::{Failure, Kind},
-    flow::Question,
+    backing::Backing,
+    call::{CallTarget, Caller, EntryProtocol},
+    event::QuestionKind,
+    failure::{Failure, FailureKind},
+    flow::StepQuestion,
     ids::TaskId,
     json::Json,
     message::Part,
@@ -82,7 +82,7 @@ pub(super) enum End {
     /// It is done.
     Done(Json),
     /// It asks something.
-    Asked(Question),
+    Asked(StepQuestion),
     /// It has failed.
     Failed(Failure),
     /// This process ends; the step does not.
@@ -121,8 +121,8 @@ impl Unit {
             Wants::Answer(parts) => {
                 let (engine, caller) = (&self.crew.engine, &self.crew.caller);
                 let worker = engine.worker(caller, self.task.as_str()).await?;
-                let target = Target { agent: worker.agent, skill: None };
-                let mut request = Request::message(caller.clone(), Door::Library, target, parts);
+                let target = CallTarget { agent: worker.agent, skill: None };
+                let mut request = Request::message(caller.clone(), EntryProtocol::Library, target, parts);
                 request.task = Some(self.task.to_string());
                 request.wall_clock = Some(PATIENCE);
                 Ok(Begun::Running(engine.call(request).await?))
@@ -134,7 +134,8 @@ impl Unit {
     async fn known_in_time(&mut self, deadline: Instant) -> Result<Option<Task>, Failure> {
         loop {
             match self.known().await {
-                Err(failure) if failure.kind == Kind::StoreUnavailable && !self.crew.engine.is_closing() => {}
+                Err(failure)
+                    if failure.kind == FailureKind::StoreUnavailable && !self.crew.engine.is_closing() => {}
                 known => return known,
             }
             self.pause(deadline).await?;
@@ -156,10 +157,10 @@ impl Unit {
                 }
                 // Somebody was chosen under this id and never called. The next id is made of it, so that whoever comes after
                 // us finds it too.
-                Err(failure) if failure.kind == Kind::NotFound && last.is_some() => {
+                Err(failure) if failure.kind == FailureKind::NotFound && last.is_some() => {
                     self.task = TaskId::from([self.task.as_str(), "r"].concat());
                 }
-                Err(failure) if failure.kind == Kind::NotFound => return Ok(None),
+                Err(failure) if failure.kind == FailureKind::NotFound => return Ok(None),
                 Err(failure) => return Err(failure),
             }
         }
@@ -177,7 +178,7 @@ impl Unit {
         }
         engine.cancel(caller, self.task.as_str()).await?;
         let why = "the process stopped while this ran, and nothing says that it can safely be run twice";
-        Err(Failure::new(Kind::PeerFailed, why))
+        Err(Failure::new(FailureKind::PeerFailed, why))
     }
 
     /// Makes the call, again if too much is under way just now or the store is not available.
@@ -186,21 +187,21 @@ impl Unit {
         while refusals < PAUSES {
             match Box::pin(self.try_call(act.clone())).await {
                 begun if self.crew.engine.is_closing() => return begun.map(Begun::Running),
-                Err(failure) if failure.kind == Kind::Busy => refusals += 1,
+                Err(failure) if failure.kind == FailureKind::Busy => refusals += 1,
                 // It was not made, and is as soon as the store is back.
-                Err(failure) if failure.kind == Kind::StoreUnavailable => {}
+                Err(failure) if failure.kind == FailureKind::StoreUnavailable => {}
                 begun => return begun.map(Begun::Running),
             }
             self.pause(deadline).await?;
         }
-        Err(Failure::new(Kind::Busy, "too much is under way; run it again later"))
+        Err(Failure::new(FailureKind::Busy, "too much is under way; run it again later"))
     }
 
     async fn try_call(&self, act: Act) -> Result<Running, Failure> {
         let Crew { engine, caller, .. } = &self.crew;
         if !engine.may_go_on(caller.token.as_ref()).await? {
             let message = "the token that this run was begun with was revoked or has expired, so this step was not called";
-            return Err(Failure::new(Kind::Denied, message));
+            return Err(Failure::new(FailureKind::Denied, message));
         }
         let trace = self.crew.trace.as_deref().cloned().map(Box::new);
         if let Act::Dispatch { work, parts } = act {
@@ -208,7 +209,7 @@ impl Unit {
                 id: Some(self.task.clone()),
                 wall_clock: Some(PATIENCE),
                 trace,
-                ..DispatchRequest::new(caller.clone(), Door::Library, work, parts)
+                ..DispatchRequest::new(caller.clone(), EntryProtocol::Library, work, parts)
             };
             return engine.dispatch(wanted).await;
         }
@@ -227,7 +228,7 @@ impl Unit {
             id: Some(self.task.clone()),
             wall_clock: Some(PATIENCE),
             trace,
-            ..Request::message(caller.clone(), Door::Library, target, parts)
+            ..Request::message(caller.clone(), EntryProtocol::Library, target, parts)
         };
         let begun = engine.call(request).await;
         if is_nested && begun.is_err() {
@@ -278,7 +279,7 @@ impl Unit {
         let mut task = task;
         while !task.head.state.is_terminal() && !task.head.state.is_waiting() {
             let (seen, mut following) = match engine.follow(caller, id).await {
-                Err(failure) if failure.kind == Kind::StoreUnavailable && !engine.is_closing() => {
+                Err(failure) if failure.kind == FailureKind::StoreUnavailable && !engine.is_closing() => {
                     self.pause(deadline).await?;
                     continue;
                 }
@@ -305,16 +306,16 @@ impl Unit {
 
     /// What the task's state means for the step.
     fn end_of(&self, task: &Task) -> End {
-        let asks = |ask| Question { ask, message: task.message.clone(), expires: None };
+        let asks = |ask| StepQuestion { ask, message: task.message.clone(), expires: None };
         match task.head.state {
             TaskState::Completed => End::Done(output_of(task)),
-            TaskState::InputRequired => End::Asked(asks(Ask::Input)),
-            TaskState::AuthRequired => End::Asked(asks(Ask::Auth)),
+            TaskState::InputRequired => End::Asked(asks(QuestionKind::Input)),
+            TaskState::AuthRequired => End::Asked(asks(QuestionKind::Auth)),
             state => {
                 let said = task
                     .failure
                     .clone()
-                    .unwrap_or_else(|| Failure::new(Kind::PeerFailed, format!("the task is {state}")));
+                    .unwrap_or_else(|| Failure::new(FailureKind::PeerFailed, format!("the task is {state}")));
                 End::Failed(named(&self.called, said))
             }
         }
@@ -331,7 +332,7 @@ impl Unit {
 
     fn late(&self) -> Failure {
         let limit = self.timeout.unwrap_or(PATIENCE).as_millis();
-        Failure::new(Kind::PeerTimeout, format!("it took longer than {limit} ms and was called off"))
+        Failure::new(FailureKind::PeerTimeout, format!("it took longer than {limit} ms and was called off"))
     }
 }
 
@@ -360,16 +361,16 @@ impl Crew {
     }
 
     /// Who is called.
-    fn target_of(&self, act: &Act) -> Result<Target, Failure> {
+    fn target_of(&self, act: &Act) -> Result<CallTarget, Failure> {
         let Self { engine, caller, .. } = self;
-        let not_found = |message: String| Failure::new(Kind::NotFound, message);
+        let not_found = |message: String| Failure::new(FailureKind::NotFound, message);
         match act {
             Act::Tool { name, .. } => engine.resolve(caller, name).ok_or_else(|| {
                 not_found(format!("there is no tool \"{name}\" here; `rialto tools list` shows them"))
             }),
             Act::Invoke { agent: key, skill, .. } => {
                 let agent = engine.registry().find(&caller.scope, key).ok();
-                let target = agent.map(|agent| Target { agent, skill: None });
+                let target = agent.map(|agent| CallTarget { agent, skill: None });
                 let target =
                     target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
                         not_found(format!("no agent is known as \"{key}\"; `rialto agents list` shows them"))
@@ -379,10 +380,10 @@ impl Crew {
                     let known: Vec<&str> = target.agent.card.skills.iter().map(|it| it.id.as_str()).collect();
                     not_found(format!("agent {key} has no skill \"{id}\"; it has: {}", known.join(", ")))
                 })?;
-                Ok(Target { skill: Some(skill), ..target })
+                Ok(CallTarget { skill: Some(skill), ..target })
             }
             Act::Nested { kind, name, .. } => self.book.target(engine, &caller.scope, *kind, name),
-            Act::Dispatch { .. } => Err(Failure::new(Kind::Internal, "nobody was named")),
+            Act::Dispatch { .. } => Err(Failure::new(FailureKind::Internal, "nobody was named")),
         }
     }
 
@@ -393,14 +394,14 @@ impl Crew {
             let message = format!(
                 "{called} would be inside {most} others; that is as deep as [flows] max_depth allows"
             );
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         self.book.promise(task, self.depth + 1);
         Ok(())
     }
 }
 
-fn is_flow(target: &Target) -> bool {
+fn is_flow(target: &CallTarget) -> bool {
     matches!(target.agent.backing, Backing::Flow(_))
 }
 
@@ -413,5 +414,5 @@ fn named(called: &str, mut failure: Failure) -> Failure {
 }
 
 fn called_off() -> Failure {
-    Failure::new(Kind::PeerFailed, "it was called off")
+    Failure::new(FailureKind::PeerFailed, "it was called off")
 }

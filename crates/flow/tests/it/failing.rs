@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use rialto_engine::Guarding;
 use rialto_guard::setting::Guardrails;
-use rialto_model::{failure::Kind, flow::RunState, task::TaskState};
+use rialto_model::{failure::FailureKind, flow::RunState, task::TaskState};
 use serde_json::json;
 
 use crate::house::{House, made};
@@ -21,7 +21,7 @@ nodes:
   other: { type: tool, tool: office.say }
 "#;
     let failure = house.run(text, "{}").await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(failure.message, "step bad failed: office.fail: no luck");
     let run = failure.data.unwrap().value()["taskId"].as_str().unwrap().into();
     let standings = house.standings(&run).await;
@@ -66,7 +66,7 @@ async fn a_step_that_takes_too_long_is_called_off() {
     let house = House::new().await;
     let text = "nodes: { a: { type: tool, tool: office.slow, timeout: 20ms } }";
     let failure = house.run(text, "{}").await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.kind, FailureKind::PeerTimeout);
     assert!(failure.message.contains("step a failed: office.slow: it took longer than 20 ms"), "{failure}");
     assert_eq!(house.office.canceled.lock().len(), 1);
 }
@@ -84,7 +84,7 @@ async fn a_run_that_takes_too_long_ends_with_its_steps() {
 async fn an_unreachable_agent_and_a_missing_value_say_so() {
     let house = House::new().await;
     let gone = house.run("nodes: { a: { type: tool, tool: office.gone } }", "{}").await.unwrap_err();
-    assert_eq!(gone.kind, Kind::PeerUnreachable);
+    assert_eq!(gone.kind, FailureKind::PeerUnreachable);
     let missing = r#"nodes: { a: { type: tool, tool: office.echo, args: { x: "{{ $input.no.such }}" } } }"#;
     let missing = house.run(missing, r#"{"no": {}}"#).await.unwrap_err();
     assert!(missing.message.starts_with("step a failed: "), "{missing}");
@@ -114,11 +114,11 @@ async fn a_run_that_is_called_off_calls_its_steps_off() {
 #[tokio::test]
 async fn policy_is_asked_for_each_step() {
     let house = House::new().await;
-    let denied = rialto_model::agent::Trust::External;
+    let denied = rialto_model::agent::AgentTrust::External;
     let office = house.engine.registry().find(&house.caller.scope, "office").unwrap();
     house.engine.registry().set_trust(&office, denied).await.unwrap();
     let failure = house.run("nodes: { a: { type: tool, tool: office.echo } }", "{}").await.unwrap_err();
-    assert!(matches!(failure.kind, Kind::Denied | Kind::NotFound), "{failure:?}");
+    assert!(matches!(failure.kind, FailureKind::Denied | FailureKind::NotFound), "{failure:?}");
     assert!(house.called().is_empty());
 }
 

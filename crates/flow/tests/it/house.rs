@@ -19,13 +19,13 @@ use rialto_engine::{
 };
 use rialto_flow::run::{self, Given, Ports, Runner};
 use rialto_model::{
-    agent::Trust,
-    approval::{Approval, ApprovalFilter, Decided},
-    call::{Call, Caller, Cancel, Door, Follow, Target},
+    agent::AgentTrust,
+    approval::{Approval, ApprovalFilter, ApprovalVerdict},
+    backing::skill,
+    call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, FollowRequest},
     clock::{Clock, SystemClock, Timestamp},
-    deployed::skill,
-    event::{Aside, Ask, Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind, RemoteIds},
+    failure::{Failure, FailureKind},
     flow::{FlowStatus, FlowStep, RunRecord},
     ids::{TaskId, fresh},
     json::Json,
@@ -82,7 +82,7 @@ impl House {
         let house = Self::on(store, Arc::default(), Arc::default(), Duration::ZERO);
         let skills = ["echo", "say", "fail", "flaky", "ask", "gone", "slow"].map(agents::skill);
         house.discovery.serve(URL, agents::card("Office", skills.to_vec()));
-        let wanted = Registration { trust: Some(Trust::Trusted), ..Registration::new(URL) };
+        let wanted = Registration { trust: Some(AgentTrust::Trusted), ..Registration::new(URL) };
         house.engine.registry().register(wanted).await.unwrap();
         house
     }
@@ -156,8 +156,8 @@ impl House {
         let members =
             [("workflow".to_owned(), Json::of(text)), ("input".to_owned(), Json::parse(input).unwrap())];
         let args = Json::of(&members.into_iter().collect::<rialto_model::json::Extra>());
-        let target = Target { agent, skill: Some(Arc::new(made)) };
-        Request::skill(self.caller.clone(), Door::Library, target, args)
+        let target = CallTarget { agent, skill: Some(Arc::new(made)) };
+        Request::skill(self.caller.clone(), EntryProtocol::Library, target, args)
     }
 
     /// Runs a definition to its end, or its first question.
@@ -174,8 +174,8 @@ impl House {
     /// Says something to a run.
     pub(crate) async fn tell(&self, run: &TaskId, part: Part) -> Result<Task, Failure> {
         let worker = self.engine.worker(&self.caller, run.as_str()).await?;
-        let target = Target { agent: worker.agent, skill: None };
-        let mut request = Request::message(self.caller.clone(), Door::Library, target, vec![part]);
+        let target = CallTarget { agent: worker.agent, skill: None };
+        let mut request = Request::message(self.caller.clone(), EntryProtocol::Library, target, vec![part]);
         request.task = Some(run.to_string());
         self.engine.call(request).await?.finish().await
     }
@@ -206,7 +206,8 @@ impl House {
 
     /// Decides something as a person elsewhere does.
     pub(crate) async fn decide(&self, approval: &Approval, approved: bool) {
-        let decided = Decided { approved, by: "boss".to_owned(), reason: None, at: self.engine.now() };
+        let decided =
+            ApprovalVerdict { approved, by: "boss".to_owned(), reason: None, at: self.engine.now() };
         assert!(self.store.decide_approval(&approval.id, &decided).await.unwrap());
         let stop = tokio_util::sync::CancellationToken::new();
         let (engine, stopped) = (self.engine.clone(), stop.clone());
@@ -298,19 +299,19 @@ impl Office {
 fn finished(part: Part) -> Vec<Event> {
     let artifact = Artifact::new("result", vec![part]);
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
 fn accepted(task: &str) -> Event {
-    let remote = Remote { task_id: Some(task.to_owned()), context_id: None };
-    Event::Accepted { remote, aside: Aside::default() }
+    let remote = RemoteIds { task_id: Some(task.to_owned()), context_id: None };
+    Event::Accepted { remote, aside: EventAside::default() }
 }
 
 fn asked(words: &str) -> Event {
     let message = Message::new(fresh(), Role::Agent, vec![Part::text(words)]);
-    Event::Asked { ask: Ask::Input, message: Some(message), aside: Aside::default() }
+    Event::Asked { ask: QuestionKind::Input, message: Some(message), aside: EventAside::default() }
 }
 
 impl Peer for Office {
@@ -325,12 +326,14 @@ impl Peer for Office {
         let remote = fresh();
         let events = match skill.as_str() {
             "say" => [vec![accepted(&remote)], finished(Part::text("well said"))].concat(),
-            "fail" => vec![accepted(&remote), Event::failed(Failure::new(Kind::PeerFailed, "no luck"))],
+            "fail" => {
+                vec![accepted(&remote), Event::failed(Failure::new(FailureKind::PeerFailed, "no luck"))]
+            }
             "flaky" if self.times("flaky") < 3 => {
-                vec![accepted(&remote), Event::failed(Failure::new(Kind::PeerFailed, "not yet"))]
+                vec![accepted(&remote), Event::failed(Failure::new(FailureKind::PeerFailed, "not yet"))]
             }
             "gone" => {
-                let gone = Failure::new(Kind::PeerUnreachable, "connection refused").not_sent();
+                let gone = Failure::new(FailureKind::PeerUnreachable, "connection refused").not_sent();
                 vec![Event::failed(gone)]
             }
             "ask" => vec![accepted(&remote), asked("which one?")],
@@ -340,18 +343,18 @@ impl Peer for Office {
         stream::iter(events).boxed()
     }
 
-    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+    fn follow(&self, follow: Permitted<FollowRequest>) -> BoxStream<'static, Result<Event, Failure>> {
         let id = follow.into_inner().remote.task_id.unwrap();
         let result = self.results.lock().get(&id).cloned();
         match result {
             Some(args) => stream::iter(finished(Part::data(args)).into_iter().map(Ok)).boxed(),
-            None => stream::iter([Err(Failure::new(Kind::PeerUnreachable, "not now"))]).boxed(),
+            None => stream::iter([Err(Failure::new(FailureKind::PeerUnreachable, "not now"))]).boxed(),
         }
     }
 
-    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+    fn cancel(&self, cancel: Permitted<CancelRequest>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         self.canceled.lock().push(cancel.into_inner().remote.task_id.unwrap());
-        async { Ok(vec![Event::Canceled { message: None, aside: Aside::default() }]) }.boxed()
+        async { Ok(vec![Event::Canceled { message: None, aside: EventAside::default() }]) }.boxed()
     }
 }
 

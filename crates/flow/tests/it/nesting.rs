@@ -1,6 +1,6 @@
 //! Definitions that run others.
 
-use rialto_model::failure::Kind;
+use rialto_model::failure::FailureKind;
 
 use crate::house::House;
 
@@ -39,11 +39,11 @@ async fn too_deep(does: &str) {
     let target = house.runner.book().target_of(&house.engine, &caller, "self", false).await.unwrap();
     let request = rialto_engine::Request::skill(
         caller,
-        rialto_model::call::Door::Library,
+        rialto_model::call::EntryProtocol::Library,
         target,
         rialto_model::json::Json::empty_object(),
     );
     let failure = house.engine.call(request).await.unwrap().finish().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Invalid);
+    assert_eq!(failure.kind, FailureKind::Invalid);
     assert!(failure.message.contains("max_depth"), "{failure}");
 }

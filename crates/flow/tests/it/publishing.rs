@@ -2,8 +2,8 @@
 
 use rialto_engine::Request;
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::FlowStatus,
     ids::{ProjectId, Scope},
     json::Json,
@@ -25,7 +25,7 @@ steps:
 async fn run(house: &House, name: &str, draft: bool, input: &str) -> Result<Task, Failure> {
     let caller = house.caller.clone();
     let target = house.runner.book().target_of(&house.engine, &caller, name, draft).await?;
-    let request = Request::skill(caller, Door::Library, target, Json::parse(input).unwrap());
+    let request = Request::skill(caller, EntryProtocol::Library, target, Json::parse(input).unwrap());
     house.engine.call(request).await?.finish().await
 }
 
@@ -50,12 +50,16 @@ async fn a_pipeline_in_use_is_a_skill_and_others_are_not() {
     set(FlowStatus::Active).await.unwrap();
     assert_eq!(skills(&house), ["pipeline:summarize-and-translate pipeline_summarize-and-translate"]);
     let target = house.engine.resolve(&house.caller, "pipeline:summarize-and-translate").unwrap();
-    let request =
-        Request::skill(house.caller.clone(), Door::Library, target, Json::parse(r#"{"text":"b"}"#).unwrap());
+    let request = Request::skill(
+        house.caller.clone(),
+        EntryProtocol::Library,
+        target,
+        Json::parse(r#"{"text":"b"}"#).unwrap(),
+    );
     let done = house.engine.call(request).await.unwrap().finish().await.unwrap();
     assert_eq!(made(&done), r#"{"text":"b","to":"fr"}"#);
     let wrong = run(&house, name, false, r#"{"n": 1}"#).await.unwrap_err();
-    assert_eq!(wrong.kind, Kind::Invalid, "its schema is asked first: {wrong}");
+    assert_eq!(wrong.kind, FailureKind::Invalid, "its schema is asked first: {wrong}");
     set(FlowStatus::Archived).await.unwrap();
     assert_eq!(skills(&house), [""; 0]);
     let refused = run(&house, name, true, r#"{"text": "a"}"#).await.unwrap_err();
@@ -86,7 +90,7 @@ async fn a_run_keeps_the_version_it_began_with() {
     house.runner.book().remove(&house.engine, &scope, "w", false).await.unwrap();
     let done = house.tell(&waits.head.id, rialto_model::message::Part::text("go")).await.unwrap();
     assert_eq!(made(&done), "1");
-    assert_eq!(run(&house, "w", false, "{}").await.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(run(&house, "w", false, "{}").await.unwrap_err().kind, FailureKind::NotFound);
 }
 
 #[tokio::test]
@@ -106,7 +110,7 @@ async fn another_project_sees_nothing_of_it() {
     let stranger = Caller { scope: elsewhere.clone(), ..house.caller.clone() };
     let found =
         house.runner.book().target_of(&house.engine, &stranger, "summarize-and-translate", false).await;
-    assert_eq!(found.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(found.unwrap_err().kind, FailureKind::NotFound);
     assert!(house.runner.book().list(&elsewhere).await.unwrap().is_empty());
     assert!(house.engine.registry().directory(&elsewhere).is_empty());
 }

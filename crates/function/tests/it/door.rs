@@ -3,7 +3,7 @@
 use http::StatusCode;
 use rialto_edge::fetch::Response;
 use rialto_engine::registry::Registration;
-use rialto_model::{agent::Trust, deployed::Function, json::Json, message::Part};
+use rialto_model::{agent::AgentTrust, backing::FunctionBacking, json::Json, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
@@ -19,10 +19,10 @@ async fn house(body: &'static str, parts: Vec<Part>) -> House {
     let reply = Box::new(move || Ok(Response::fixed(StatusCode::OK, body)));
     let house = House::new(reply, ScriptedPeer::telling(finished_with(parts))).await;
     let schema = Some(Json::from(json!({ "type": "object", "properties": { "n": { "type": "integer" } } })));
-    house.deploy(vec![Function { input_schema: schema, ..function("run") }], false).await;
+    house.deploy(vec![FunctionBacking { input_schema: schema, ..function("run") }], false).await;
     let url = "https://desk.example.com";
     house.discovery.serve(url, agents::card("Desk", vec![agents::skill("ask")]));
-    let wanted = Registration { trust: Some(Trust::Trusted), ..Registration::new(url) };
+    let wanted = Registration { trust: Some(AgentTrust::Trusted), ..Registration::new(url) };
     house.engine.registry().register(wanted).await.unwrap();
     house
 }

@@ -8,8 +8,8 @@ use rialto_edge::{
     fetch::{FetchError, Response},
 };
 use rialto_model::{
-    deployed::{Endpoint, Function, Setting, Via},
-    failure::Kind,
+    backing::{BackingEndpoint, BackingTransport, FunctionBacking, TransportSetting},
+    failure::FailureKind,
     message::Content,
 };
 use rialto_testkit::peer::ScriptedPeer;
@@ -45,7 +45,7 @@ async fn arguments_are_posted_and_the_body_is_the_result() {
 async fn a_bad_status_is_a_failure_with_an_excerpt() {
     let house = house(answers(503, "come back later")).await;
     let failure = house.call("run", "{}").await.unwrap_err();
-    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(failure.kind, FailureKind::PeerFailed);
     assert_eq!(failure.message, "run answered with HTTP status 503: come back later");
     assert_eq!(failure.data.unwrap().value()["httpStatus"], 503);
 }
@@ -53,9 +53,9 @@ async fn a_bad_status_is_a_failure_with_an_excerpt() {
 #[tokio::test]
 async fn trouble_on_the_way_says_whose_it_is() {
     for (error, kind) in [
-        (FetchError::NotSent("nobody is there".into()), Kind::PeerUnreachable),
-        (FetchError::Timeout(Duration::from_secs(1)), Kind::PeerTimeout),
-        (FetchError::TooLarge(5), Kind::PeerGarbled),
+        (FetchError::NotSent("nobody is there".into()), FailureKind::PeerUnreachable),
+        (FetchError::Timeout(Duration::from_secs(1)), FailureKind::PeerTimeout),
+        (FetchError::TooLarge(5), FailureKind::PeerGarbled),
     ] {
         let house = house(Box::new(move || Err(error.clone()))).await;
         assert_eq!(house.call("run", "{}").await.unwrap_err().kind, kind);
@@ -65,9 +65,9 @@ async fn trouble_on_the_way_says_whose_it_is() {
 #[tokio::test]
 async fn a_function_whose_secret_is_missing_is_not_called() {
     let house = house(answers(200, "1")).await;
-    let headers = [("X-Key".to_owned(), Setting::Text("${OTHER}".into()))].into();
-    let via = Via::Http(Endpoint { url: "https://f.example.com".into(), headers });
-    house.deploy(vec![Function { via, ..function("run") }], false).await;
+    let headers = [("X-Key".to_owned(), TransportSetting::Text("${OTHER}".into()))].into();
+    let via = BackingTransport::Http(BackingEndpoint { url: "https://f.example.com".into(), headers });
+    house.deploy(vec![FunctionBacking { via, ..function("run") }], false).await;
     let failure = house.call("run", "{}").await.unwrap_err();
     assert_eq!(
         failure.message,

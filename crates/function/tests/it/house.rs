@@ -9,10 +9,10 @@ use rialto_edge::{fetch, process::Launcher, settings::Resolver};
 use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::peer::{FunctionPeer, Ports};
 use rialto_model::{
-    call::{Caller, Door},
+    backing::{Backing, BackingEndpoint, BackingTransport, FunctionBacking, TransportSetting},
+    call::{Caller, EntryProtocol},
     clock::SystemClock,
-    credential::{Secret, Source},
-    deployed::{Backing, Endpoint, Function, Setting, Via},
+    credential::{Secret, SecretSource},
     failure::Failure,
     ids::Scope,
     json::Json,
@@ -60,7 +60,7 @@ impl House {
         };
         let secrets: Resolver = Arc::new(|source| {
             let found = match source {
-                Source::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
+                SecretSource::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
                 source => Err(format!("{source} is missing")),
             };
             async move { found }.boxed()
@@ -95,7 +95,7 @@ impl House {
     }
 
     /// Deploys functions.
-    pub(crate) async fn deploy(&self, functions: Vec<Function>, allow_private: bool) {
+    pub(crate) async fn deploy(&self, functions: Vec<FunctionBacking>, allow_private: bool) {
         let wanted = functions.into_iter().map(|function| Deployment {
             scope: Scope::default(),
             backing: Backing::Function(Arc::new(function)),
@@ -110,7 +110,7 @@ impl House {
         let caller = Caller::user("ann");
         let target = self.engine.resolve(&caller, name).unwrap();
         let request =
-            rialto_engine::Request::skill(caller, Door::Library, target, Json::parse(args).unwrap());
+            rialto_engine::Request::skill(caller, EntryProtocol::Library, target, Json::parse(args).unwrap());
         self.engine.call(request).await?.finish().await
     }
 
@@ -128,12 +128,12 @@ impl House {
 }
 
 /// A function at an address, with a header that is a secret.
-pub(crate) fn function(name: &str) -> Function {
-    let headers = [("X-Key".to_owned(), Setting::Text("key ${TOKEN}".into()))].into();
-    Function {
+pub(crate) fn function(name: &str) -> FunctionBacking {
+    let headers = [("X-Key".to_owned(), TransportSetting::Text("key ${TOKEN}".into()))].into();
+    FunctionBacking {
         name: name.to_owned(),
         description: format!("Does {name}"),
-        via: Via::Http(Endpoint { url: "https://f.example.com/run".into(), headers }),
+        via: BackingTransport::Http(BackingEndpoint { url: "https://f.example.com/run".into(), headers }),
         input_schema: None,
         output_schema: None,
         idempotent: false,

@@ -8,8 +8,8 @@ use std::{
 
 use jiff::Timestamp;
 use rialto_model::{
-    store::{Audited, StoreError},
-    webhook::{Lease, Leased, Standing, Webhook},
+    store::{StoreError, StoredAuditEvent},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +49,7 @@ struct Hold {
     /// The store's generation when the row was read.
     generation: u64,
     /// What the store knows of how things stand, and since when.
-    noted: Standing,
+    noted: DeliveryState,
     noted_at: Timestamp,
 }
 
@@ -133,14 +133,14 @@ impl Round {
             return Ok(None);
         }
         let until = later(now, parts.config.lease());
-        let lease = Lease { holder: self.office.holder.clone(), now, until };
+        let lease = DeliveryLease { holder: self.office.holder.clone(), now, until };
         let next = match parts.store.lease_webhook(&self.id, &lease).await? {
-            Leased::Gone => Some(Next::Over),
-            Leased::Others => {
+            LeaseOutcome::Gone => Some(Next::Over),
+            LeaseOutcome::Others => {
                 self.hold = None;
                 Some(Next::After(LOOK))
             }
-            Leased::Ours(webhook) => {
+            LeaseOutcome::Ours(webhook) => {
                 let passed = self.hold.as_ref().map_or(0, |hold| hold.webhook.standing.handled);
                 let noted = webhook.standing.clone();
                 let mut hold = Hold { webhook: *webhook, until, generation, noted, noted_at: now };
@@ -153,7 +153,7 @@ impl Round {
     }
 
     /// Does with one record what is to be done. Answers whether to go on with the next.
-    async fn pass(&mut self, record: &Audited) -> Result<bool, StoreError> {
+    async fn pass(&mut self, record: &StoredAuditEvent) -> Result<bool, StoreError> {
         let now = self.now();
         let parts = &self.office.parts;
         let margin = parts.config.timeout() + SPARE;
@@ -188,7 +188,7 @@ impl Round {
             return Ok(());
         }
         let standing = &hold.webhook.standing;
-        if self.office.parts.store.note_webhook(&self.id, &self.office.holder, standing).await? {
+        if self.office.parts.store.record_webhook_delivery(&self.id, &self.office.holder, standing).await? {
             (hold.noted, hold.noted_at) = (standing.clone(), self.office.parts.clock.now());
         } else {
             tracing::warn!(webhook.id = self.id, "webhook {} is delivered to by another process", self.id);
@@ -201,7 +201,7 @@ impl Round {
     /// Gives the lease back, so that another process can deliver at once.
     async fn let_go(&mut self) {
         let now = self.now();
-        let lease = Lease { holder: self.office.holder.clone(), now, until: now };
+        let lease = DeliveryLease { holder: self.office.holder.clone(), now, until: now };
         let noted = self.note().await;
         if self.hold.is_some() && noted.is_ok() {
             // If it does not work out, they wait until the lease is over.
@@ -302,7 +302,7 @@ impl Hold {
     fn is_news(&self) -> bool {
         let standing = &self.webhook.standing;
         let passed = standing.handled.saturating_sub(self.noted.handled);
-        let unmoved = Standing { handled: self.noted.handled, ..standing.clone() };
+        let unmoved = DeliveryState { handled: self.noted.handled, ..standing.clone() };
         passed >= MANY || unmoved != self.noted
     }
 }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_hooks::live::{Live, News, Watch};
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, SkillInvocation},
     ids::OrgId,
     json::Json,
-    store::Sweep,
-    verb::{Phase, Verb, VerbEvent},
+    store::SweepLimits,
 };
 use rialto_testkit::store_suite::{announced, at};
 
@@ -38,7 +38,7 @@ async fn a_watcher_sees_what_comes_and_only_of_its_org() {
     let mut watch = live.watch(org(), None).await.unwrap();
     let mut other = live.watch(OrgId::from("other"), None).await.unwrap();
     world.announce(1).await;
-    world.record(vec![announced(Phase::PreVerb, "other", "task_9")]).await;
+    world.record(vec![announced(AuditPhase::PreVerb, "other", "task_9")]).await;
     world.announce(1).await;
     assert_eq!((record(&mut watch).await, record(&mut watch).await), (3, 5));
     assert_eq!(record(&mut other).await, 4);
@@ -100,9 +100,9 @@ async fn what_was_read_in_the_trail_is_not_missed_however_short_the_queue_is() {
 #[tokio::test]
 async fn arguments_that_are_large_stay_in_the_trail() {
     let world = World::new();
-    let mut event = announced(Phase::PreVerb, "default", "task_1");
+    let mut event = announced(AuditPhase::PreVerb, "default", "task_1");
     let args = Json::of(&"x".repeat(100_000));
-    event.verb = Arc::new(Verb { args, ..Verb::clone(&event.verb) });
+    event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&event.verb) });
     world.record(vec![event]).await;
     on_record(&world).await;
     let mut watch = Live::new(world.store.clone()).watch(org(), Some(0)).await.unwrap();
@@ -114,10 +114,11 @@ async fn arguments_that_are_large_stay_in_the_trail() {
 async fn what_was_swept_since_is_told_as_missed() {
     let world = World::new();
     for second in 0..3 {
-        let event = VerbEvent { emitted_at: at(second), ..announced(Phase::PreVerb, "default", "task_1") };
+        let event =
+            AuditEvent { emitted_at: at(second), ..announced(AuditPhase::PreVerb, "default", "task_1") };
         world.record(vec![event]).await;
     }
-    world.store.sweep(Sweep { audit_before: Some(at(2)), ..Sweep::default() }).await.unwrap();
+    world.store.sweep(SweepLimits { audit_before: Some(at(2)), ..SweepLimits::default() }).await.unwrap();
     let mut watch = Live::new(world.store.clone()).watch(org(), Some(0)).await.unwrap();
     assert_eq!(within(watch.next()).await.unwrap(), News::Missed(2));
     assert_eq!(record(&mut watch).await, 3);

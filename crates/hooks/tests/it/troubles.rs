@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase},
     clock::Clock,
-    credential::Source,
-    store::Sweep,
-    verb::{Phase, VerbEvent},
+    credential::SecretSource,
+    store::SweepLimits,
     webhook::Webhook,
 };
 use rialto_testkit::store_suite::announced;
@@ -77,9 +77,9 @@ async fn what_was_swept_before_it_could_be_told_is_counted() {
     world.hook("hook_1", &receiver.url).await;
     world.announce(3).await;
     let moment = now(&world);
-    let later = VerbEvent { emitted_at: moment, ..announced(Phase::PreVerb, "default", "task_2") };
+    let later = AuditEvent { emitted_at: moment, ..announced(AuditPhase::PreVerb, "default", "task_2") };
     world.record(vec![later]).await;
-    world.store.sweep(Sweep { audit_before: Some(moment), ..Sweep::default() }).await.unwrap();
+    world.store.sweep(SweepLimits { audit_before: Some(moment), ..SweepLimits::default() }).await.unwrap();
     let at_work = world.deliver();
     let standing = world.until("hook_1", |standing| standing.delivered == 1).await;
     assert_eq!((standing.handled, standing.lost), (4, 3));
@@ -133,7 +133,7 @@ async fn private_addresses_and_missing_keys_are_told_to_whoever_looks() {
     let (world, receiver) = (World::new(), Receiver::start().await);
     let hook = world.hook("hook_0", &receiver.url).await;
     let public_only = Webhook { id: "hook_1".into(), allow_private: false, ..hook.clone() };
-    let keyless = Webhook { id: "hook_2".into(), secret: Source::Env("MISSING".into()), ..hook };
+    let keyless = Webhook { id: "hook_2".into(), secret: SecretSource::Env("MISSING".into()), ..hook };
     for hook in [public_only, keyless] {
         world.store.put_webhook(&hook).await.unwrap();
     }

@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use rialto_hooks::key::Key;
 use rialto_model::{
-    verb::Phase,
-    webhook::{Standing, Webhook},
+    audit_event::AuditPhase,
+    webhook::{DeliveryState, Webhook},
 };
 use rialto_store::SqliteStore;
 use rialto_testkit::store_suite::{announced, parse_card};
@@ -23,7 +23,7 @@ async fn an_event_comes_signed_as_a_cloud_event() {
     let (world, receiver) = (World::new(), Receiver::start().await);
     world.hook("hook_1", &receiver.url).await;
     let at_work = world.deliver();
-    world.record(vec![announced(Phase::PostVerb, "default", "task_1")]).await;
+    world.record(vec![announced(AuditPhase::PostVerb, "default", "task_1")]).await;
     let got = within(receiver.got(1)).await.remove(0);
     assert_eq!(got.header("content-type"), "application/cloudevents+json");
     let (id, timestamp) = (got.header("webhook-id"), got.header("webhook-timestamp"));
@@ -47,12 +47,12 @@ async fn a_webhook_hears_in_order_what_it_wants_of_its_own_org() {
     let picky = Webhook {
         id: "hook_1".to_owned(),
         url: receiver.url.clone(),
-        phases: vec![Phase::PreVerb, Phase::VerbError],
+        phases: vec![AuditPhase::PreVerb, AuditPhase::VerbError],
         ..hook
     };
     world.store.put_webhook(&picky).await.unwrap();
     let at_work = world.deliver();
-    let phases = [Phase::PreVerb, Phase::PostVerb, Phase::VerbError];
+    let phases = [AuditPhase::PreVerb, AuditPhase::PostVerb, AuditPhase::VerbError];
     let mine = phases.map(|phase| announced(phase, "default", "task_1"));
     let theirs = phases.map(|phase| announced(phase, "other", "task_2"));
     for _ in 0..40 {
@@ -77,7 +77,7 @@ async fn an_event_that_was_not_taken_comes_again_before_any_other() {
     assert_eq!(records(&got), [1, 2, 2, 2, 2, 3, 4]);
     assert_eq!(got[1].header("webhook-id"), got[4].header("webhook-id"));
     let standing = world.until("hook_1", |standing| standing.delivered == 4).await;
-    assert_eq!(standing, Standing { handled: 4, delivered: 4, ..Standing::default() });
+    assert_eq!(standing, DeliveryState { handled: 4, delivered: 4, ..DeliveryState::default() });
     at_work.stop().await;
 }
 

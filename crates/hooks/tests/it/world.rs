@@ -15,12 +15,12 @@ use rialto_hooks::{
     key::Key,
 };
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase},
     clock::{Clock, SystemClock},
-    credential::{Secret, Source},
+    credential::{Secret, SecretSource},
     ids::OrgId,
     store::Store,
-    verb::{Phase, VerbEvent},
-    webhook::{Standing, Webhook},
+    webhook::{DeliveryState, Webhook},
 };
 use rialto_store::SqliteStore;
 use rialto_testkit::store_suite::{announced, parse_card};
@@ -78,11 +78,11 @@ impl World {
             id: id.to_owned(),
             org: OrgId::from("default"),
             url: url.to_owned(),
-            phases: Phase::ALL.to_vec(),
-            secret: Source::Env("KEY".to_owned()),
+            phases: AuditPhase::ALL.to_vec(),
+            secret: SecretSource::Env("KEY".to_owned()),
             allow_private: true,
             created_at: self.clock.now(),
-            standing: Standing::default(),
+            standing: DeliveryState::default(),
         };
         self.store.put_webhook(&webhook).await.unwrap();
         webhook
@@ -96,8 +96,8 @@ impl World {
 
     fn couriers(&self) -> Couriers {
         let config = Config { retry_ms: 10, max_retry_ms: 50, ..Config::default() };
-        let key = |secret: &Source| {
-            let is_known = *secret == Source::Env("KEY".to_owned());
+        let key = |secret: &SecretSource| {
+            let is_known = *secret == SecretSource::Env("KEY".to_owned());
             let key = is_known.then(|| Secret::from(Key::text(&[7; 32])));
             ready(key.ok_or_else(|| "there is no such key".to_owned())).boxed()
         };
@@ -114,16 +114,16 @@ impl World {
 
     /// Puts so many announcements on record, just now.
     pub(crate) async fn announce(&self, count: usize) {
-        let event = announced(Phase::PreVerb, "default", "task_1");
-        self.record(vec![VerbEvent { emitted_at: self.clock.now(), ..event }; count]).await;
+        let event = announced(AuditPhase::PreVerb, "default", "task_1");
+        self.record(vec![AuditEvent { emitted_at: self.clock.now(), ..event }; count]).await;
     }
 
-    pub(crate) async fn record(&self, events: Vec<VerbEvent>) {
+    pub(crate) async fn record(&self, events: Vec<AuditEvent>) {
         self.store.audit(events).await.unwrap();
     }
 
     /// Waits until a webhook stands like this.
-    pub(crate) async fn until(&self, id: &str, is_so: impl Fn(&Standing) -> bool) -> Standing {
+    pub(crate) async fn until(&self, id: &str, is_so: impl Fn(&DeliveryState) -> bool) -> DeliveryState {
         let look = async {
             loop {
                 let hooks = self.store.webhooks().await.unwrap();

@@ -18,9 +18,9 @@ use rialto_edge::{
 };
 use rialto_engine::peer::DiscoveryError;
 use rialto_model::{
+    backing::{BackingEndpoint, BackingTransport, ProcessCommand},
     card::Card,
-    deployed::{Command, Endpoint, Via},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use rmcp::{
@@ -118,8 +118,10 @@ impl McpConnection {
         compat: &ServerCompat,
     ) -> Result<Self, UpstreamError> {
         match &key.server.via {
-            Via::Command(command) => Self::start(key, ports, command, &compat.initialize_only).await,
-            Via::Http(endpoint) => Self::reach(key, ports, endpoint, &compat.http_sse).await,
+            BackingTransport::Command(command) => {
+                Self::start(key, ports, command, &compat.initialize_only).await
+            }
+            BackingTransport::Http(endpoint) => Self::reach(key, ports, endpoint, &compat.http_sse).await,
         }
     }
 
@@ -128,7 +130,7 @@ impl McpConnection {
     async fn start(
         key: &ServerKey,
         ports: &McpBackendDeps,
-        command: &Command,
+        command: &ProcessCommand,
         is_aged: &AtomicBool,
     ) -> Result<Self, UpstreamError> {
         if !is_aged.load(Ordering::Relaxed) {
@@ -145,7 +147,7 @@ impl McpConnection {
     async fn greet(
         key: &ServerKey,
         ports: &McpBackendDeps,
-        command: &Command,
+        command: &ProcessCommand,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, (UpstreamError, ExitedEarly)> {
         let name = &key.server.name;
@@ -175,7 +177,7 @@ impl McpConnection {
     async fn reach(
         key: &ServerKey,
         ports: &McpBackendDeps,
-        endpoint: &Endpoint,
+        endpoint: &BackingEndpoint,
         http_sse: &AtomicBool,
     ) -> Result<Self, UpstreamError> {
         let headers = settings::headers(&endpoint.headers, &ports.secrets).await;
@@ -212,7 +214,11 @@ impl McpConnection {
         Ok(connection)
     }
 
-    async fn reach_sse(key: &ServerKey, sse: SseClient, endpoint: &Endpoint) -> Result<Self, UpstreamError> {
+    async fn reach_sse(
+        key: &ServerKey,
+        sse: SseClient,
+        endpoint: &BackingEndpoint,
+    ) -> Result<Self, UpstreamError> {
         let unreachable = |error: SseTransportError| UpstreamError::Unreachable(cut(&error.to_string()));
         let transport = sse.open(&endpoint.url).await.map_err(unreachable)?;
         let ears = CallListeners::default();
@@ -402,16 +408,20 @@ impl UpstreamError {
     pub(super) fn failure(&self, server: &str) -> Failure {
         match self {
             Self::Unreachable(why) => Failure::new(
-                Kind::PeerUnreachable,
+                FailureKind::PeerUnreachable,
                 format!("MCP server {server} could not be reached: {why}"),
             ),
-            Self::Garbled(why) => {
-                Failure::new(Kind::PeerGarbled, format!("MCP server {server} cannot be understood: {why}"))
-            }
+            Self::Garbled(why) => Failure::new(
+                FailureKind::PeerGarbled,
+                format!("MCP server {server} cannot be understood: {why}"),
+            ),
             Self::Failed { code, message, data } => {
                 let facts = json!({ "remoteCode": code, "remoteMessage": message, "remoteData": data });
-                Failure::new(Kind::PeerFailed, format!("MCP server {server} refused the call: {message}"))
-                    .with_data(Json::of(&facts))
+                Failure::new(
+                    FailureKind::PeerFailed,
+                    format!("MCP server {server} refused the call: {message}"),
+                )
+                .with_data(Json::of(&facts))
             }
         }
     }

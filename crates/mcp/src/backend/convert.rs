@@ -4,10 +4,10 @@
 //! kept unchanged.
 
 use rialto_model::{
+    backing,
     card::{Card, Skill},
-    deployed,
-    event::{Aside, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part, Role, text_of},
@@ -26,7 +26,7 @@ pub(crate) fn card(name: &str, info: Option<&ServerPeerInfo>, tools: &[Tool]) ->
     let description = info.and_then(|info| info.instructions.as_deref()).unwrap_or_default();
     let description: String = description.chars().take(MAX_DESCRIPTION_LENGTH).collect();
     let version = own.map(|own| own.version.as_str());
-    deployed::card(name, &description, version, tools.iter().map(skill).collect())
+    backing::card(name, &description, version, tools.iter().map(skill).collect())
 }
 
 fn skill(tool: &Tool) -> Skill {
@@ -42,7 +42,7 @@ fn skill(tool: &Tool) -> Skill {
     Skill {
         input_schema: Some(Json::of(&*tool.input_schema)),
         extra,
-        ..deployed::skill(
+        ..backing::skill(
             &tool.name,
             title.as_deref().unwrap_or(&tool.name),
             tool.description.as_deref().unwrap_or_default(),
@@ -62,7 +62,7 @@ pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
     Event::Progress {
         working: true,
         message,
-        aside: Aside { metadata: Some(Json::of(&facts)), ..Aside::default() },
+        aside: EventAside { metadata: Some(Json::of(&facts)), ..EventAside::default() },
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
 pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     let Some(content) = value.get("content").and_then(Value::as_array) else {
         let message = format!("what MCP server {server} answered is not the result of a tool");
-        return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];
+        return vec![Event::failed(Failure::new(FailureKind::PeerGarbled, message))];
     };
     let parts = parts(content, value.get("structuredContent").filter(|structured| !structured.is_null()));
     if value.get("isError").and_then(Value::as_bool) == Some(true) {
@@ -81,8 +81,8 @@ pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     let name = Some(format!("{tool}-result"));
     let artifact = Artifact { name, metadata, ..Artifact::new("result", parts) };
     vec![
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
@@ -91,9 +91,9 @@ fn failed(parts: Vec<Part>, tool: &str) -> Event {
     let message = if text.is_empty() { format!("{tool} failed") } else { format!("{tool} failed: {text}") };
     let message_parts = (!parts.is_empty()).then(|| Message::new(fresh(), Role::Agent, parts));
     Event::Failed {
-        failure: Failure::new(Kind::PeerFailed, message),
+        failure: Failure::new(FailureKind::PeerFailed, message),
         message: message_parts,
-        aside: Aside::default(),
+        aside: EventAside::default(),
     }
 }
 

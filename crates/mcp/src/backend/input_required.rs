@@ -3,7 +3,7 @@
 use rialto_model::{
     call::Caller,
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use serde_json::{Value, json};
 
@@ -44,5 +44,5 @@ pub(super) async fn read(
 /// Failure of a call whose server requests unsupported input.
 pub(super) fn refused(server: &str, tool: &str, what: &str) -> Event {
     let message = format!("MCP server {server} wants {what} for {tool}, which is not offered here");
-    Event::failed(Failure::new(Kind::Unsupported, message))
+    Event::failed(Failure::new(FailureKind::Unsupported, message))
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rialto_model::{
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     ids::fresh,
     json::Json,
     message::{Content, Message, Part, Role, text_of},
@@ -119,9 +119,9 @@ pub(super) fn asked(questions: &[ServerQuestion], trouble: Option<&str>) -> Even
     let text = Part::text(words.join("\n\n"));
     let parts = std::iter::once(text).chain(questions.iter().map(ServerQuestion::part)).collect();
     Event::Asked {
-        ask: if visits { Ask::Auth } else { Ask::Input },
+        ask: if visits { QuestionKind::Auth } else { QuestionKind::Input },
         message: Some(Message::new(fresh(), Role::Agent, parts)),
-        aside: Aside::default(),
+        aside: EventAside::default(),
     }
 }
 

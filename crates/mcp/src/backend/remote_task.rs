@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use futures::stream::{self, BoxStream, StreamExt};
 use rialto_model::{
     call::Caller,
-    event::{Aside, Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, RemoteIds},
+    failure::{Failure, FailureKind},
     ids::fresh,
     json::Json,
     message::{Message, Part, Role},
@@ -78,8 +78,8 @@ impl RemoteTask {
 
     /// Event that announces the task.
     pub(super) fn accepted(&self) -> Event {
-        let remote = Remote { task_id: Some(format!("{PREFIX}{}", self.id)), context_id: None };
-        Event::Accepted { remote, aside: Aside::default() }
+        let remote = RemoteIds { task_id: Some(format!("{PREFIX}{}", self.id)), context_id: None };
+        Event::Accepted { remote, aside: EventAside::default() }
     }
 
     /// Waits for the poll interval and polls. A server that is unreachable for a while is polled again.
@@ -115,7 +115,7 @@ impl RemoteTask {
         Ok(match found.payload {
             TaskPayload::Working if words.is_some() && words != self.said => {
                 self.said.clone_from(&words);
-                let (message, aside) = (message(words), Aside::default());
+                let (message, aside) = (message(words), EventAside::default());
                 TaskPoll::Goes(Box::new(Event::Progress { working: true, message, aside }))
             }
             TaskPayload::InputRequired { input_requests } => {
@@ -130,17 +130,18 @@ impl RemoteTask {
             }
             TaskPayload::Failed { error } => {
                 let text = error.get("message").and_then(Value::as_str).unwrap_or("it does not say why");
-                let failure = Failure::new(Kind::PeerFailed, format!("{tool} failed: {text}"));
+                let failure = Failure::new(FailureKind::PeerFailed, format!("{tool} failed: {text}"));
                 let facts = json!({ "remoteCode": error.get("code"), "remoteMessage": text });
                 TaskPoll::Over(vec![Event::Failed {
                     failure: failure.with_data(Json::of(&facts)),
                     message: message(words),
-                    aside: Aside::default(),
+                    aside: EventAside::default(),
                 }])
             }
-            TaskPayload::Cancelled => {
-                TaskPoll::Over(vec![Event::Canceled { message: message(words), aside: Aside::default() }])
-            }
+            TaskPayload::Cancelled => TaskPoll::Over(vec![Event::Canceled {
+                message: message(words),
+                aside: EventAside::default(),
+            }]),
             _ => TaskPoll::Same,
         })
     }

@@ -7,8 +7,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use futures::stream::{self, Stream};
 use rialto_model::{
     call::{Call, HOPS_META},
-    event::{Aside, Event, Remote},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, RemoteIds},
+    failure::{Failure, FailureKind},
 };
 use rialto_policy::Permitted;
 use rmcp::{
@@ -107,13 +107,13 @@ impl ToolCall {
         let call = self.call.get();
         if call.target.skill.is_none() {
             let message = format!("{} is an MCP server: name one of its tools", self.line.key.server.name);
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         if let Some(handle) = call.continues.task_id.clone() {
             return self.go_on(&handle).await;
         }
         let Value::Object(arguments) = call.args().value() else {
-            return Err(Failure::new(Kind::Invalid, "the arguments of a tool are a JSON object"));
+            return Err(Failure::new(FailureKind::Invalid, "the arguments of a tool are a JSON object"));
         };
         self.start(arguments, None, ElicitationAnswers::new()).await
     }
@@ -149,7 +149,7 @@ impl ToolCall {
             let message = format!(
                 "{tool} no longer waits for this answer: the server was restarted, or it took too long; call it again"
             );
-            return Err(Failure::new(Kind::PeerFailed, message));
+            return Err(Failure::new(FailureKind::PeerFailed, message));
         };
         let answers = match question::answers(&held.questions, &self.call.get().parts) {
             Ok(answers) => answers,
@@ -288,11 +288,11 @@ impl ToolCall {
         let asked = question::asked(&questions, None);
         if !self.waiting.hold(&handle, PendingCall { questions, onward }) {
             let message = "too many calls wait for answers already; answer some of them first";
-            self.told.push_back(Event::failed(Failure::new(Kind::PeerFailed, message)));
+            self.told.push_back(Event::failed(Failure::new(FailureKind::PeerFailed, message)));
             return;
         }
-        let remote = Remote { task_id: Some(handle), context_id: None };
-        self.told.push_back(Event::Accepted { remote, aside: Aside::default() });
+        let remote = RemoteIds { task_id: Some(handle), context_id: None };
+        self.told.push_back(Event::Accepted { remote, aside: EventAside::default() });
         self.told.push_back(asked);
     }
 
@@ -321,7 +321,7 @@ impl ToolCall {
 /// Failure of a call whose caller declines to visit the URL.
 fn declined(answers: &ElicitationAnswers) -> Option<Event> {
     let is_declined = answers.values().any(|answer| answer.get("action").is_none_or(|said| said != "accept"));
-    is_declined.then_some(Event::Canceled { message: None, aside: Aside::default() })
+    is_declined.then_some(Event::Canceled { message: None, aside: EventAside::default() })
 }
 
 fn options(call: &Call) -> PeerRequestOptions {

@@ -4,7 +4,7 @@
 //! agent: the task keeps waiting, and the result says how to answer it.
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
     message::Part,
 };
@@ -103,7 +103,7 @@ fn answer(key: &str, wants: &ExpectedAnswer, content: &Map<String, Value>) -> Re
 }
 
 fn wrong(key: &str, what: &str) -> Failure {
-    Failure::new(Kind::Invalid, format!("the response to \"{key}\" {what}"))
+    Failure::new(FailureKind::Invalid, format!("the response to \"{key}\" {what}"))
 }
 
 #[cfg(test)]

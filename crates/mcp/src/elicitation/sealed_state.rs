@@ -10,8 +10,8 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller},
+    failure::{Failure, FailureKind},
     task::Task,
 };
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl<'a> StateBinding<'a> {
     }
 
     /// Binding to a caller and the tool that it calls.
-    pub(super) fn to(caller: &'a Caller, target: &'a Target) -> Self {
+    pub(super) fn to(caller: &'a Caller, target: &'a CallTarget) -> Self {
         let (org, project) = (caller.scope.org.as_str(), caller.scope.project.as_str());
         Self([org, project, caller.id.as_str(), target.agent.id.as_str(), target.skill_id()])
     }
@@ -78,8 +78,9 @@ impl StateSealer {
         state: &QuestionState,
         binding: StateBinding<'_>,
     ) -> Result<String, Failure> {
-        let text = serde_json::to_vec(state)
-            .map_err(|_| Failure::new(Kind::Internal, "the state of the question could not be written"))?;
+        let text = serde_json::to_vec(state).map_err(|_| {
+            Failure::new(FailureKind::Internal, "the state of the question could not be written")
+        })?;
         let code = code(self.key(engine).await?, binding, &text).finalize().into_bytes();
         Ok(format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(&text), BASE64_URL_SAFE_NO_PAD.encode(code)))
     }
@@ -95,14 +96,14 @@ impl StateSealer {
         let state = opened(key, sealed, binding).ok_or_else(|| {
             let message = "this requestState is not one that was given to this caller for this tool, or it was changed; send \
                            back exactly what the tool's last result said, or call the tool anew without it";
-            Failure::new(Kind::Invalid, message)
+            Failure::new(FailureKind::Invalid, message)
         })?;
         if engine.now().as_second() >= state.until {
             let message = format!(
                 "this requestState has expired; call the tool anew without it, or answer with send_message and task_id {}",
                 state.task
             );
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         Ok(state)
     }
@@ -111,7 +112,8 @@ impl StateSealer {
         self.0
             .get_or_try_init(async || {
                 let seed = engine.seed(KEY_NAME).await?;
-                Hmac::new_from_slice(&seed).map_err(|_| Failure::new(Kind::Internal, "the key is no key"))
+                Hmac::new_from_slice(&seed)
+                    .map_err(|_| Failure::new(FailureKind::Internal, "the key is no key"))
             })
             .await
     }

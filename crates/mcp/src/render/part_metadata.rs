@@ -5,9 +5,9 @@
 //! several parts need none of this: their structured content is complete.
 
 use rialto_model::{
+    a2a_json::{ArtifactJson, PartJson},
     json::Json,
     message::{Artifact, Content, Part},
-    shape::{AsArtifact, AsPart},
     task::Task,
 };
 use rmcp::model::{ContentBlock, MetaObject};
@@ -89,7 +89,7 @@ fn of_artifact(artifact: &Artifact) -> Option<Json> {
         return None;
     }
     let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
-    let mut facts = serde_json::to_value(AsArtifact(&bare)).ok()?;
+    let mut facts = serde_json::to_value(ArtifactJson(&bare)).ok()?;
     facts.as_object_mut()?.shift_remove("parts");
     Some(Json::of(&json!({ "rialto/artifact": facts })))
 }
@@ -101,7 +101,7 @@ pub(super) fn with_rest(block: ContentBlock, part: &Part) -> ContentBlock {
     if filename.is_none() && media_type.is_none() && metadata.is_none() && extra.is_empty() {
         return block;
     }
-    let Ok(Value::Object(mut rest)) = serde_json::to_value(AsPart(part)) else { return block };
+    let Ok(Value::Object(mut rest)) = serde_json::to_value(PartJson(part)) else { return block };
     rest.retain(|name, _| !matches!(name.as_str(), "text" | "data" | "raw" | "url"));
     let is_said = |name: &str, usual: &str| match (&block, name) {
         (ContentBlock::Text(_), "mediaType") => media_type.as_deref() == Some(usual),

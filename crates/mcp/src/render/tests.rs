@@ -1,10 +1,10 @@
 use insta::assert_json_snapshot;
 use rialto_model::{
-    call::{CallerId, Door},
+    call::{CallerId, EntryProtocol},
     clock::Timestamp,
-    event::Remote,
-    failure::{Failure, Kind},
-    ids::{Runner, Scope},
+    event::RemoteIds,
+    failure::{Failure, FailureKind},
+    ids::{ProcessId, Scope},
     json::Extra,
     message::{Artifact, Role},
     task::TaskHead,
@@ -24,7 +24,7 @@ pub(super) fn task(state: TaskState) -> Task {
         id: "task_1".into(),
         scope: Scope::default(),
         caller: CallerId::from("ann"),
-        door: Door::McpHttp,
+        door: EntryProtocol::McpHttp,
         agent: "agt_1".into(),
         agent_url: "https://weather.example.com".into(),
         skill: None,
@@ -32,10 +32,10 @@ pub(super) fn task(state: TaskState) -> Task {
         args: Json::empty_object(),
         context: None,
         message: None,
-        runner: Runner::NOBODY,
+        runner: ProcessId::NOBODY,
         state,
         version: 3,
-        remote: Remote { task_id: Some("remote-1".into()), context_id: Some("context-1".into()) },
+        remote: RemoteIds { task_id: Some("remote-1".into()), context_id: Some("context-1".into()) },
         created_at: Timestamp::UNIX_EPOCH,
         updated_at: Timestamp::UNIX_EPOCH,
     })
@@ -236,7 +236,7 @@ fn a_task_is_shown_with_where_it_stands() {
         .unwrap()
     };
     let failed = Task {
-        failure: Some(Failure::new(Kind::PeerFailed, "no such city")),
+        failure: Some(Failure::new(FailureKind::PeerFailed, "no such city")),
         ..said(TaskState::Failed, vec![Part::text("no such city")])
     };
     assert_json_snapshot!([

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     store::{NumberedSessionMessage, SessionMessage},
 };
 use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_server::SessionManager};
@@ -86,14 +86,14 @@ impl Drop for AnswerWait {
 impl McpSessions {
     /// Relays a message to the process that it is meant for.
     pub(super) async fn relay(&self, session: &str, message: &ClientJsonRpcMessage) -> Result<(), Failure> {
-        let unreadable = |_| Failure::new(Kind::Internal, "the message could not be written");
+        let unreadable = |_| Failure::new(FailureKind::Internal, "the message could not be written");
         let body = serde_json::to_string(message).map_err(unreadable)?;
         if body.len() > MAX_RELAYED_BYTES {
             let size = body.len();
             let message = format!(
                 "the message has {size} bytes, and a message for another process may have {MAX_RELAYED_BYTES}; send a smaller one"
             );
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         self.engine().relay_session_message(session, body).await
     }

@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use rialto_engine::Engine;
 use rialto_model::{
     call::Caller,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use rmcp::model::{
     ClientCapabilities, ElicitationCapability, Implementation, InitializeRequestParams, ProtocolVersion,
@@ -133,7 +133,7 @@ impl IdSealer {
     /// Makes the id that a client gets.
     pub(crate) async fn seal(&self, engine: &Engine, seal: &SessionSeal) -> Result<String, Failure> {
         let text = serde_json::to_vec(seal)
-            .map_err(|_| Failure::new(Kind::Internal, "the id of the session could not be written"))?;
+            .map_err(|_| Failure::new(FailureKind::Internal, "the id of the session could not be written"))?;
         Ok(encode(self.key(engine).await?, &text))
     }
 
@@ -145,7 +145,8 @@ impl IdSealer {
     async fn key(&self, engine: &Engine) -> Result<&Hmac<Sha256>, Failure> {
         let read = async || {
             let seed = engine.seed(KEY_NAME).await?;
-            let invalid = |_| Failure::new(Kind::Internal, "the key of session ids in the store is invalid");
+            let invalid =
+                |_| Failure::new(FailureKind::Internal, "the key of session ids in the store is invalid");
             Hmac::new_from_slice(&seed).map_err(invalid)
         };
         self.0.get_or_try_init(read).await

@@ -1,6 +1,6 @@
 use insta::assert_json_snapshot;
 use rialto_model::{
-    deployed::{Backing, Endpoint, McpServer, Via},
+    backing::{Backing, BackingEndpoint, BackingTransport, McpServerBacking},
     name,
 };
 use rialto_testkit::agents::{agent, skill, skill_with_schema};
@@ -110,11 +110,11 @@ fn a_tool_that_is_deployed_says_what_its_results_are_and_an_agents_skill_does_no
             of_skill("lookup".into(), entry, is_portable).output_schema.map(|schema| json!(schema))
         };
         assert_eq!(listed(&entry), None);
-        let via = Via::Http(Endpoint {
+        let via = BackingTransport::Http(BackingEndpoint {
             url: "https://desk.example.com/mcp".into(),
             headers: std::collections::BTreeMap::new(),
         });
-        let server = McpServer { name: "desk".into(), via, sampling: None };
+        let server = McpServerBacking { name: "desk".into(), via, sampling: None };
         Arc::make_mut(&mut entry.agent).backing = Backing::Mcp(Arc::new(server));
         listed(&entry)
     };

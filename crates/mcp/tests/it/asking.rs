@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use insta::assert_json_snapshot;
 use rialto_model::{
     call::{Call, Caller},
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     json::Json,
     message::{Content, Message, Part, Role},
 };
@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// A question.
-pub(crate) fn asks(ask: Ask, parts: Vec<Part>) -> Vec<Event> {
+pub(crate) fn asks(ask: QuestionKind, parts: Vec<Part>) -> Vec<Event> {
     let message = Some(Message::new("m", Role::Agent, parts));
-    vec![accepted("remote-1", "context-1"), Event::Asked { ask, message, aside: Aside::default() }]
+    vec![accepted("remote-1", "context-1"), Event::Asked { ask, message, aside: EventAside::default() }]
 }
 
 pub(crate) fn heard(call: &Call) -> Value {
@@ -58,12 +58,12 @@ pub(crate) fn inquisitive(questions: Vec<Vec<Event>>) -> Arc<ScriptedPeer> {
 }
 
 pub(crate) fn colour() -> Vec<Event> {
-    asks(Ask::Input, vec![Part::text("which colour?")])
+    asks(QuestionKind::Input, vec![Part::text("which colour?")])
 }
 
 pub(crate) fn number() -> Vec<Event> {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    asks(Ask::Input, vec![Part::text("how many?"), Part::data(Json::of(&schema))])
+    asks(QuestionKind::Input, vec![Part::text("how many?"), Part::data(Json::of(&schema))])
 }
 
 pub(crate) async fn house(questions: Vec<Vec<Event>>) -> House {
@@ -230,7 +230,8 @@ async fn a_declined_or_cancelled_question_never_reaches_the_agent_and_keeps_wait
 
 #[tokio::test]
 async fn an_agent_that_notices_a_login_is_told_nothing() {
-    let login = asks(Ask::Auth, vec![Part::text("please sign in at https://login.example.com/start")]);
+    let login =
+        asks(QuestionKind::Auth, vec![Part::text("please sign in at https://login.example.com/start")]);
     let house = house(vec![login.clone()]).await;
     let web = Web::new(&house);
     house.peer.will_tell(login);
@@ -245,7 +246,7 @@ async fn an_agent_that_notices_a_login_is_told_nothing() {
 
 #[tokio::test]
 async fn an_agent_that_works_on_after_a_login_is_followed() {
-    let login = asks(Ask::Auth, vec![Part::text("sign in at https://login.example.com/start")]);
+    let login = asks(QuestionKind::Auth, vec![Part::text("sign in at https://login.example.com/start")]);
     let house = house(vec![login.clone()]).await;
     let web = Web::new(&house);
     let asked = ask(&web).await;
@@ -263,7 +264,7 @@ async fn an_agent_that_works_on_after_a_login_is_followed() {
 
 #[tokio::test]
 async fn an_agent_that_does_not_notice_a_login_is_told() {
-    let login = asks(Ask::Auth, vec![Part::text("sign in at https://login.example.com/start")]);
+    let login = asks(QuestionKind::Auth, vec![Part::text("sign in at https://login.example.com/start")]);
     let house = house(vec![login.clone()]).await;
     house.peer.will_tell(login);
     let web = Web::new(&house);
@@ -293,12 +294,12 @@ async fn an_answer_is_checked_by_policy_and_not_against_the_arguments_schema() {
     let web = Web::new(&house);
     let asked = ask(&web).await;
     let agent = house.engine.registry().find(&crate::house::ann().scope, "weather").unwrap();
-    house.engine.registry().set_trust(&agent, rialto_model::agent::Trust::External).await.unwrap();
+    house.engine.registry().set_trust(&agent, rialto_model::agent::AgentTrust::External).await.unwrap();
     let denied = answer(&web, &asked, accept(json!({ "answer": "red" }))).await;
     assert_eq!(denied["error"]["code"], -32003, "{denied}");
     assert_eq!(house.peer.calls.lock().len(), 1);
     let agent = house.engine.registry().find(&crate::house::ann().scope, "weather").unwrap();
-    house.engine.registry().set_trust(&agent, rialto_model::agent::Trust::Trusted).await.unwrap();
+    house.engine.registry().set_trust(&agent, rialto_model::agent::AgentTrust::Trusted).await.unwrap();
     let done = answer(&web, &asked, accept(json!({ "answer": "red" }))).await;
     assert_eq!(done["result"]["structuredContent"], json!(["red"]));
 }

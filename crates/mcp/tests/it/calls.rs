@@ -9,8 +9,8 @@ use http_body_util::BodyExt;
 use insta::assert_json_snapshot;
 use rialto_mcp::ToolErrors;
 use rialto_model::{
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     message::{Artifact, Content, Message, Part, Role},
 };
 use rialto_testkit::{
@@ -40,12 +40,12 @@ fn stuck_after(events: Vec<Event>) -> Plan {
 
 fn says(text: &str) -> Event {
     let message = Message::new("m", Role::Agent, vec![Part::text(text)]);
-    Event::Progress { working: true, message: Some(message), aside: Aside::default() }
+    Event::Progress { working: true, message: Some(message), aside: EventAside::default() }
 }
 
 fn asks(question: &str) -> Event {
     let message = Some(Message::new("m", Role::Agent, vec![Part::text(question)]));
-    Event::Asked { ask: Ask::Input, message, aside: Aside::default() }
+    Event::Asked { ask: QuestionKind::Input, message, aside: EventAside::default() }
 }
 
 async fn until_called(house: &House) {
@@ -116,7 +116,7 @@ async fn arguments_that_do_not_fit_are_refused_with_the_place() {
 
 #[tokio::test]
 async fn a_failed_task_is_an_error_with_its_class() {
-    let failure = Failure::new(Kind::PeerFailed, "no such city");
+    let failure = Failure::new(FailureKind::PeerFailed, "no such city");
     let plan =
         || Plan::with(ScriptedPeer::telling(vec![accepted("remote-1", "c"), Event::failed(failure.clone())]));
     let house = plan().build().await;
@@ -160,7 +160,7 @@ async fn progress_counts_up_and_then_comes_the_result() {
         artifact: Artifact::new("result", vec![Part::text("clouds")]),
         append: false,
         last: false,
-        aside: Aside::default(),
+        aside: EventAside::default(),
     };
     let mut events = vec![accepted("remote-1", "context-1"), says("looking"), piece];
     events.extend(finished_with(vec![Part::text("sun")]).split_off(2));

@@ -3,7 +3,7 @@
 use rialto_mcp::Config;
 use rialto_model::{
     event::Event,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use rialto_testkit::{
     agents::{card, skill_with_schema},
@@ -22,7 +22,7 @@ fn plan(peer: std::sync::Arc<ScriptedPeer>) -> Plan {
 }
 
 /// The S0 code of each failure that a tool can end with, and how an agent or a request causes it.
-fn failing(kind: Kind) -> Plan {
+fn failing(kind: FailureKind) -> Plan {
     let failure = Failure::new(kind, "no such city");
     plan(ScriptedPeer::telling(vec![accepted("remote-1", "c"), Event::failed(failure)]))
 }
@@ -40,10 +40,10 @@ async fn call(plan: Plan, address: &str, args: Value) -> Value {
 async fn every_s0_error_is_a_result_by_default_and_a_protocol_error_on_request() {
     let denied = "@id(\"no\") forbid (principal, action == Action::\"a2a_invoke\", resource);";
     let cases: [(i64, fn() -> Plan); 5] = [
-        (-32201, || failing(Kind::PeerTimeout)),
-        (-32202, || failing(Kind::PeerUnreachable)),
-        (-32203, || failing(Kind::PeerGarbled)),
-        (-32204, || failing(Kind::PeerFailed)),
+        (-32201, || failing(FailureKind::PeerTimeout)),
+        (-32202, || failing(FailureKind::PeerUnreachable)),
+        (-32203, || failing(FailureKind::PeerGarbled)),
+        (-32204, || failing(FailureKind::PeerFailed)),
         (-32003, || plan(ScriptedPeer::echo())),
     ];
     for (code, plan) in cases {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_json_snapshot;
-use rialto_model::{event::Ask, message::Part};
+use rialto_model::{event::QuestionKind, message::Part};
 use serde_json::{Value, json};
 
 use crate::{
@@ -81,7 +81,8 @@ async fn over_http_the_question_comes_on_the_stream_of_the_call() {
 
 #[tokio::test]
 async fn a_person_is_sent_to_log_in_by_clients_that_can_since_2025_11_25() {
-    let login = || asks(Ask::Auth, vec![Part::text("please sign in at https://login.example.com/start")]);
+    let login =
+        || asks(QuestionKind::Auth, vec![Part::text("please sign in at https://login.example.com/start")]);
     for (version, mode) in [("2025-11-25", "url"), ("2025-06-18", "form")] {
         let house = house(vec![login()]).await;
         house.peer.will_tell(login());

@@ -27,7 +27,7 @@ fn plan() -> Plan {
     let script = |call: &rialto_model::call::Call| {
         let events = match call.args().get() {
             r#"{"fail":true}"# => vec![rialto_model::event::Event::failed(
-                rialto_model::failure::Failure::new(rialto_model::failure::Kind::PeerFailed, "no"),
+                rialto_model::failure::Failure::new(rialto_model::failure::FailureKind::PeerFailed, "no"),
             )],
             r#"{"pretty":true}"# => finished_with(vec![Part::data(
                 rialto_model::json::Json::parse("{\r\n  \"a\": 1\n}").unwrap(),

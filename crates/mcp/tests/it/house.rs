@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rialto_engine::{Engine, Parts, Registry, registry::Registration};
 use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions, ToolErrors, ToolNames};
 use rialto_model::{
-    agent::{Keep, Trust},
+    agent::{AgentTrust, RowStorage},
     call::Caller,
     card::{Card, Skill},
     clock::{FixedClock, Timestamp},
@@ -111,8 +111,11 @@ impl House {
     pub(crate) async fn meet(&self, card: Card) {
         let url = url_of(&card);
         self.discovery.serve(&url, card);
-        let registration =
-            Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..Registration::new(url) };
+        let registration = Registration {
+            trust: Some(AgentTrust::Trusted),
+            keep: RowStorage::Session,
+            ..Registration::new(url)
+        };
         self.engine.registry().register(registration).await.unwrap();
     }
 
@@ -121,7 +124,7 @@ impl House {
         let url = url_of(&card);
         self.discovery.serve(&url, card);
         let scope = Scope { project: "elsewhere".into(), ..Scope::default() };
-        let registration = Registration { scope, keep: Keep::Session, ..Registration::new(url) };
+        let registration = Registration { scope, keep: RowStorage::Session, ..Registration::new(url) };
         self.engine.registry().register(registration).await.unwrap();
     }
 

@@ -4,9 +4,9 @@ use futures::{StreamExt, stream};
 use insta::assert_json_snapshot;
 use rialto_mcp::LoadAgents;
 use rialto_model::{
-    agent::{Keep, Trust},
-    credential::{Credential, Source},
-    event::{Aside, Event},
+    agent::{AgentTrust, RowStorage},
+    credential::{Credential, SecretSource},
+    event::{Event, EventAside},
     message::{Content, Part},
 };
 use rialto_testkit::{
@@ -56,8 +56,11 @@ async fn loading_an_agent_makes_its_skills_tools_and_tells_the_client() {
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_json_snapshot!(without_ids(answer));
     let agent = house.engine.registry().find(&ann().scope, "news").unwrap();
-    assert_eq!((agent.trust, agent.keep, agent.allow_private), (Trust::Trusted, Keep::Session, true));
-    assert_eq!(agent.credential, Some(Credential::new(Source::Held("s3cret".into()))));
+    assert_eq!(
+        (agent.trust, agent.keep, agent.allow_private),
+        (AgentTrust::Trusted, RowStorage::Session, true)
+    );
+    assert_eq!(agent.credential, Some(Credential::new(SecretSource::Held("s3cret".into()))));
     let call = client.ask("tools/call", json!({ "name": "news.search", "arguments": { "q": "x" } })).await;
     assert_eq!(call["result"]["structuredContent"], json!({ "q": "x" }));
 }
@@ -156,8 +159,11 @@ async fn who_knows_no_id_is_told_its_latest_tasks_and_nobody_elses() {
 #[tokio::test]
 async fn a_message_goes_on_with_its_task_at_the_agent_that_has_it() {
     let peer = ScriptedPeer::with(|call| {
-        let asked =
-            Event::Asked { ask: rialto_model::event::Ask::Input, message: None, aside: Aside::default() };
+        let asked = Event::Asked {
+            ask: rialto_model::event::QuestionKind::Input,
+            message: None,
+            aside: EventAside::default(),
+        };
         let events = match &call.continues.task_id {
             None => vec![accepted("remote-1", "context-1"), asked],
             Some(_) => finished_with(vec![Part::text("ok")]).split_off(1),

@@ -6,7 +6,7 @@ use rialto_model::{
     call::Caller,
     json::Json,
     message::{Content, Part},
-    rights::{Right, Rights},
+    token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_testkit::peer::{ScriptedPeer, finished_with};
 use serde_json::{Value, json};
@@ -145,7 +145,7 @@ async fn nobody_reads_anothers_and_nobody_learns_that_it_is_there() {
 async fn a_caller_without_the_right_to_call_reads_nothing() {
     let house = plan(vec![Part::text(long())]).build().await;
     let (_, result) = called(&house).await;
-    let web = Web::of(&house, Caller { rights: Rights::of([Right::Discover]), ..ann() });
+    let web = Web::of(&house, Caller { rights: TokenScopes::of([TokenScope::Discover]), ..ann() });
     for (method, params) in
         [("resources/read", json!({ "uri": link(&result) })), ("resources/list", json!({}))]
     {

@@ -7,8 +7,8 @@ use insta::assert_json_snapshot;
 use rialto_mcp::{InvokeConfig, LoadAgents};
 use rialto_model::{
     card::{Binding, Card, Dialect, Interface},
-    event::{Aside, Ask, Event},
-    failure::{Failure, Kind},
+    event::{Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     message::{Message, Part, Role},
 };
 use rialto_testkit::{
@@ -209,7 +209,8 @@ async fn at_the_machine_itself_an_address_or_a_card_file_will_do() {
 #[tokio::test]
 async fn a_task_is_continued_with_a_message_and_looked_at_without() {
     let question = Message::new("m", Role::Agent, vec![Part::text("which one?")]);
-    let asked = Event::Asked { ask: Ask::Input, message: Some(question), aside: Aside::default() };
+    let asked =
+        Event::Asked { ask: QuestionKind::Input, message: Some(question), aside: EventAside::default() };
     let peer = ScriptedPeer::with(move |call| {
         if call.continues.task_id.is_some() {
             return stream::iter(finished_with(vec![Part::text("the red one")])).boxed();
@@ -246,7 +247,7 @@ async fn what_takes_too_long_is_answered_with_its_task() {
 async fn who_goes_on_after_one_that_was_not_there_is_the_one_that_is_named() {
     let peer = ScriptedPeer::with(|call| {
         if call.target.agent.slug == "dead" {
-            let gone = Failure::new(Kind::PeerUnreachable, "connection refused").not_sent();
+            let gone = Failure::new(FailureKind::PeerUnreachable, "connection refused").not_sent();
             return stream::iter(vec![Event::failed(gone)]).boxed();
         }
         stream::iter(finished_with(vec![Part::text("done")])).boxed()

@@ -2,7 +2,7 @@
 
 use super::layer::store_trait;
 use crate::{
-    agent::{Agent, OldCard, Probe},
+    agent::{Agent, CardRevision, Probe},
     ids::AgentId,
     store::StoreError,
 };
@@ -23,7 +23,7 @@ store_trait! {
         async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError>;
 
         /// The cards that were replaced, newest first.
-        async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError>;
+        async fn card_history(&self, id: &AgentId) -> Result<Vec<CardRevision>, StoreError>;
 
         /// Appends one probe; old ones are dropped once an agent has many. A probe that was answered moves the row's
         /// `last_seen_at`, but neither its version nor the generation: nobody has to read the registry again for that.

@@ -2,7 +2,7 @@
 
 use super::layer::store_trait;
 use crate::{
-    approval::{Approval, ApprovalFilter, Decided},
+    approval::{Approval, ApprovalFilter, ApprovalVerdict},
     ids::ApprovalId,
     store::StoreError,
 };
@@ -18,10 +18,10 @@ store_trait! {
 
         /// Decides about something that waits. The answer says whether this decision counts: of several, in however many
         /// processes, the first does. It moves the generation.
-        async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError>;
+        async fn decide_approval(&self, id: &ApprovalId, decided: &ApprovalVerdict) -> Result<bool, StoreError>;
 
         /// Says that what waited has gone on or has ended, so that nobody need look at it again. The answer says whether that is
         /// news.
-        async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError>;
+        async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError>;
     }
 }

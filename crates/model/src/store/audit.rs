@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use super::layer::store_trait;
 use crate::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     call::CallerId,
     cost::{CostQuery, CostSum},
     ids::{AgentId, Scope, TaskId},
     store::StoreError,
-    verb::{Outcome, Phase, VerbEvent},
 };
 
 /// Which audit records to read, newest first.
@@ -49,7 +49,7 @@ pub enum AuditOutcome {
 
 /// A record of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Audited {
+pub struct StoredAuditEvent {
     /// Its place in the trail. Numbers grow; some are never given.
     pub record: u64,
     /// The number that was given before it. Whoever has seen less than that has missed what was forgotten since.
@@ -57,12 +57,12 @@ pub struct Audited {
     /// Seals this record and all before it, in hex.
     pub seal: String,
     /// What was announced.
-    pub event: VerbEvent,
+    pub event: AuditEvent,
 }
 
 /// Whether the audit trail is as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChainVerification {
     /// It is.
     Sound {
         /// How many records there are.
@@ -85,30 +85,30 @@ store_trait! {
     /// Audit log, and the costs in it. Part of every [`Store`](super::Store).
     pub trait AuditStore {
         /// Appends to the audit trail what belongs to no task. Arguments are kept with the first announcement of an invocation
-        /// only ([`VerbEvent::record`]).
-        async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
+        /// only ([`AuditEvent::record`]).
+        async fn audit(&self, events: Vec<AuditEvent>) -> Result<(), StoreError>;
 
         /// Audit records of a scope's org, newest first.
-        async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
+        async fn audit_records(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<StoredAuditEvent>, StoreError>;
 
         /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
         /// is any. Records that were swept are not among them: then the first follows a higher number than this one.
         ///
         /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
         /// record ever appears before one that was already seen.
-        async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError>;
+        async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<StoredAuditEvent>, StoreError>;
 
         /// The number of the last audit record; zero when there never was one. Like [`Self::audit_after`], it makes nobody
         /// wait.
-        async fn audit_end(&self) -> Result<u64, StoreError>;
+        async fn last_audit_number(&self) -> Result<u64, StoreError>;
 
         /// Reads the whole audit trail and compares it with its seals.
-        async fn verify_audit(&self) -> Result<Verdict, StoreError> {
-            self.verify_audit_in_sight(Arc::default()).await
+        async fn verify_audit(&self) -> Result<ChainVerification, StoreError> {
+            self.verify_audit_with_progress(Arc::default()).await
         }
 
         /// The same for somebody who wants to know how far it is: `reached` is the number of the last record that was compared.
-        async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError>;
+        async fn verify_audit_with_progress(&self, reached: Arc<AtomicU64>) -> Result<ChainVerification, StoreError>;
 
         /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
         async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
@@ -124,11 +124,11 @@ impl AuditFilter {
     }
 
     /// Whether a record of this event is asked for, wherever in the trail it stands.
-    pub fn fits(&self, event: &VerbEvent) -> bool {
+    pub fn fits(&self, event: &AuditEvent) -> bool {
         let verb = &event.verb;
         let outcome = |outcome| match outcome {
-            AuditOutcome::Completed => event.outcome == Some(Outcome::Completed),
-            AuditOutcome::Failed => event.outcome == Some(Outcome::Failed),
+            AuditOutcome::Completed => event.outcome == Some(InvocationOutcome::Completed),
+            AuditOutcome::Failed => event.outcome == Some(InvocationOutcome::Failed),
             AuditOutcome::Denied => event.context.denied,
         };
         self.since.is_none_or(|since| event.emitted_at >= since)
@@ -137,6 +137,6 @@ impl AuditFilter {
             && self.caller.as_ref().is_none_or(|caller| caller.as_str() == &*verb.caller)
             && self.task.as_ref().is_none_or(|task| task.as_str() == &*verb.task_id)
             && self.outcome.is_none_or(outcome)
-            && (!self.admin || event.phase == Phase::Admin)
+            && (!self.admin || event.phase == AuditPhase::Admin)
     }
 }

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::layer::store_trait;
 use crate::{
-    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
+    flow::{Flow, FlowRun, FlowSchedule, FlowStep, RunChange, RunFilter, RunRecord},
     ids::{Scope, TaskId},
     store::StoreError,
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 
 store_trait! {
@@ -22,7 +22,7 @@ store_trait! {
 
         /// Adds a definition, or another version of one, with the schedules that it has from now on. Refused when `expected` is not
         /// the version in force; zero, where there is none. Answers the version that it has: one more than any there ever was.
-        async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError>;
+        async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[FlowSchedule]) -> Result<u64, StoreError>;
 
         /// Removes a definition; its runs keep what they began with. Answers the generation that this made, or none when it was
         /// not there.
@@ -57,13 +57,13 @@ store_trait! {
         ) -> Result<Vec<FlowRun>, StoreError>;
 
         /// The schedules of a project.
-        async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError>;
+        async fn schedules(&self, scope: &Scope) -> Result<Vec<FlowSchedule>, StoreError>;
 
-        /// Schedules whose moment has come, at most so many. Until the lease is over, or [`Self::note_schedule`] ends it,
+        /// Schedules whose moment has come, at most so many. Until the lease is over, or [`Self::record_schedule_run`] ends it,
         /// nobody else gets them.
-        async fn due_schedules(&self, lease: &Lease, limit: usize) -> Result<Vec<Schedule>, StoreError>;
+        async fn due_schedules(&self, lease: &DeliveryLease, limit: usize) -> Result<Vec<FlowSchedule>, StoreError>;
 
         /// Says when a schedule comes next and as which task, and lets go of it; refused when `holder` does not have it any more.
-        async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> Result<bool, StoreError>;
+        async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError>;
     }
 }

@@ -42,8 +42,8 @@ impl<L: StoreLayer> Store for Layered<L> {
         self.0.store().lease()
     }
 
-    fn sees_deaths(&self) -> bool {
-        self.0.store().sees_deaths()
+    fn detects_process_exit(&self) -> bool {
+        self.0.store().detects_process_exit()
     }
 
     async fn touch(&self) -> Result<u64, StoreError> {

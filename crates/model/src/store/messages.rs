@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::layer::store_trait;
 use crate::{
     call::CallerId,
-    ids::{Runner, Scope, TaskId},
+    ids::{ProcessId, Scope, TaskId},
     store::StoreError,
     task::TaskHead,
 };
@@ -21,31 +21,31 @@ pub struct MessageClaim {
     /// The task.
     pub task: TaskId,
     /// The process that has the claim.
-    pub runner: Runner,
+    pub runner: ProcessId,
     /// When it was made.
     pub at: Timestamp,
 }
 
 /// So many tasks are told of one name for a message. Clients that name all of theirs alike get no more of them.
-pub const MOST_NAMESAKES: usize = 16;
+pub const MAX_TASKS_PER_MESSAGE: usize = 16;
 
 store_trait! {
     /// Messages that began tasks, and claims on them, for deduplication. Part of every [`Store`](super::Store).
     pub trait MessageStore {
-        /// The tasks that began with messages of that name of a caller's, the newest first and no more than [`MOST_NAMESAKES`].
+        /// The tasks that began with messages of that name of a caller's, the newest first and no more than [`MAX_TASKS_PER_MESSAGE`].
         /// It makes nobody wait, so what this process acknowledged a moment ago may be missing: whoever asks remembers that much
         /// itself.
-        async fn tasks_of_message(
+        async fn tasks_by_message(
             &self,
             scope: &Scope,
             caller: &CallerId,
             message: &str,
         ) -> Result<Vec<TaskHead>, StoreError>;
 
-        /// A number for each message that began a task ([`number_of_message`]), for a process that is the only one at work and has
+        /// A number for each message that began a task ([`hash_message`]), for a process that is the only one at work and has
         /// all of them at most `limit`; none where that is not so, or cannot be told. Whoever has them need not ask
-        /// [`Self::tasks_of_message`] about messages whose number is not among them.
-        async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError>;
+        /// [`Self::tasks_by_message`] about messages whose number is not among them.
+        async fn message_numbers(&self, runner: ProcessId, limit: usize) -> Result<Option<Vec<u64>>, StoreError>;
 
         /// Claims a message for the task that it is to begin or continue, atomically among all processes that share the store.
         /// Where another task has the claim, it stays, and is returned.
@@ -58,7 +58,7 @@ store_trait! {
 
 /// A number that is most likely another one for another message. Stores keep it, so it is the same for ever: FNV-1a over all
 /// four and a byte that no text holds behind each, stirred at the end so that every bit counts.
-pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u8]) -> u64 {
+pub fn hash_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u8]) -> u64 {
     let mut number = 0xcbf2_9ce4_8422_2325_u64;
     for text in [org, project, caller, message] {
         for byte in text.iter().chain(&[0xff]) {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_number_of_a_message_never_changes_and_tells_where_each_text_ends() {
-        assert_eq!(number_of_message(b"default", b"main", b"ann", b"m-1"), 4_195_711_437_444_453_245);
-        assert_ne!(number_of_message(b"a", b"b", b"c", b"de"), number_of_message(b"a", b"b", b"cd", b"e"));
+        assert_eq!(hash_message(b"default", b"main", b"ann", b"m-1"), 4_195_711_437_444_453_245);
+        assert_ne!(hash_message(b"a", b"b", b"c", b"de"), hash_message(b"a", b"b", b"cd", b"e"));
     }
 }

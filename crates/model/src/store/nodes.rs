@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::layer::store_trait;
 use crate::{
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
     store::StoreError,
 };
@@ -23,6 +23,6 @@ store_trait! {
         async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> Result<bool, StoreError>;
 
         /// Says that a process serves no more. Its node is forgotten, unless it is to be drained when it starts again.
-        async fn retire_node(&self, runner: Runner) -> Result<(), StoreError>;
+        async fn retire_node(&self, runner: ProcessId) -> Result<(), StoreError>;
     }
 }

@@ -2,13 +2,13 @@
 
 use super::layer::store_trait;
 use crate::{
-    policy::{PolicyChange, PolicySet, PolicyVersion},
+    policy::{PolicyChange, PolicySet, RecordedPolicyChange},
     store::StoreError,
 };
 
 store_trait! {
     /// Policies and their versions. Part of every [`Store`](super::Store).
-    pub trait PolicyStore {
+    pub trait PolicySourceStore {
         /// The policies that are kept here.
         async fn policies(&self) -> Result<PolicySet, StoreError>;
 
@@ -16,7 +16,7 @@ store_trait! {
         /// that this made.
         async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError>;
 
-        /// The changes of one policy, newest first: at least so many as [`crate::policy::KEPT`].
-        async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError>;
+        /// The changes of one policy, newest first: at least so many as [`crate::policy::MAX_POLICY_VERSIONS`].
+        async fn policy_history(&self, name: &str) -> Result<Vec<RecordedPolicyChange>, StoreError>;
     }
 }

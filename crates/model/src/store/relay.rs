@@ -2,7 +2,7 @@
 
 use super::layer::store_trait;
 use crate::{
-    ids::Runner,
+    ids::ProcessId,
     relay::{RelayProgress, RelayedCall},
     store::StoreError,
 };
@@ -12,16 +12,16 @@ store_trait! {
     pub trait RelayStore {
         /// Process that holds a program which runs on one node at a time. A holder that is not among these candidates, all of them at work, loses it
         /// to the first of them; there must be one. Of several askers with the same candidates all are answered the same.
-        async fn hold_program(&self, program: &str, candidates: &[Runner]) -> Result<Runner, StoreError>;
+        async fn hold_program(&self, program: &str, candidates: &[ProcessId]) -> Result<ProcessId, StoreError>;
 
         /// Programs that run on one node at a time, and the processes that hold them.
-        async fn program_holders(&self) -> Result<Vec<(String, Runner)>, StoreError>;
+        async fn program_holders(&self) -> Result<Vec<(String, ProcessId)>, StoreError>;
 
         /// Passes a call on.
         async fn put_relayed_call(&self, call: &RelayedCall) -> Result<(), StoreError>;
 
         /// Takes the calls that were passed on to a process. Each is taken once.
-        async fn take_relayed_calls(&self, receiver: Runner) -> Result<Vec<RelayedCall>, StoreError>;
+        async fn take_relayed_calls(&self, receiver: ProcessId) -> Result<Vec<RelayedCall>, StoreError>;
 
         /// Adds events to a call behind the first `known`, which must be all there are. Answers whether the call is still wanted; nothing is added if it is not.
         async fn put_relayed_events(&self, call: &str, known: u64, events: &[String])

@@ -9,7 +9,7 @@ use crate::{ids::OrgId, store::StoreError};
 
 /// What to forget.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sweep {
+pub struct SweepLimits {
     /// Tasks that ended before this moment.
     pub tasks_before: Option<Timestamp>,
     /// Audit records from before this moment.
@@ -20,7 +20,7 @@ pub struct Sweep {
 
 /// What was forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// How many tasks.
     pub tasks: u64,
     /// How many audit records.
@@ -36,6 +36,6 @@ store_trait! {
         /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
         /// trail only the beginning goes, and the rest can still be verified. What processes that died have left to be
         /// written is written before.
-        async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
+        async fn sweep(&self, sweep: SweepLimits) -> Result<SweepReport, StoreError>;
     }
 }

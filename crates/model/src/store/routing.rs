@@ -6,7 +6,8 @@ use super::layer::store_trait;
 use crate::{
     ids::{AgentId, OrgId, Scope, TaskId},
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing, StandingQuery, Unsettled,
+        AssignmentEnd, Dispatch, DispatchFilter, EndedAssignment, RoutingStats, RoutingStatsQuery,
+        SlotReservation, SuccessRate,
     },
     store::StoreError,
 };
@@ -15,26 +16,26 @@ store_trait! {
     /// Routing decisions, slots of agents, and learned success rates. Part of every [`Store`](super::Store).
     pub trait RoutingStore {
         /// What a decision needs to know of these agents. Those nobody knows anything about are left out.
-        async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, Standing>, StoreError>;
+        async fn routing_stats(&self, query: &RoutingStatsQuery) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError>;
 
         /// How well an agent does each type of work that it was observed at, what it was observed at last first.
-        async fn works(
+        async fn success_rates(
             &self,
             org: &OrgId,
             agent: &AgentId,
             limit: usize,
-        ) -> Result<Vec<(String, Posterior)>, StoreError>;
+        ) -> Result<Vec<(String, SuccessRate)>, StoreError>;
 
         /// Takes a slot of an agent and writes down the decision that wants it; both, or nothing and `false` when the agent has
         /// no slot left. However many ask at once, in however many processes, no more slots are given out than there are.
-        async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError>;
+        async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError>;
 
         /// Says how a play ended and, if that says something about the agent, lets its posterior learn from it. The answer says
         /// whether it is news: each play ends once.
-        async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError>;
+        async fn end_assignment(&self, task: &TaskId, end: &AssignmentEnd) -> Result<bool, StoreError>;
 
         /// Plays whose tasks are over though nobody has said so, the oldest first, at most so many.
-        async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError>;
+        async fn ended_assignments(&self, limit: usize) -> Result<Vec<EndedAssignment>, StoreError>;
 
         /// Decisions of a scope, newest first, with what became of them.
         async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError>;

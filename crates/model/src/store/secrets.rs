@@ -7,7 +7,7 @@ use crate::{credential::Secret, store::StoreError};
 
 /// A secret that was encrypted. What opens it is kept elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedSecret {
     /// Its name; part of what is sealed, so no secret can be passed off as another.
     pub name: String,
     /// Which key opens it.
@@ -22,10 +22,10 @@ store_trait! {
     /// Encrypted secrets, and seeds that all processes share. Part of every [`Store`](super::Store).
     pub trait SecretStore {
         /// All secrets, sealed, by name.
-        async fn secrets(&self) -> Result<Vec<Sealed>, StoreError>;
+        async fn secrets(&self) -> Result<Vec<SealedSecret>, StoreError>;
 
         /// Keeps these secrets, all of them or none, in place of those with the same names.
-        async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError>;
+        async fn put_secrets(&self, secrets: Vec<SealedSecret>) -> Result<u64, StoreError>;
 
         /// Forgets a secret. Answers the generation that this made, or none when it was not there.
         async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;

@@ -6,17 +6,17 @@ use jiff::Timestamp;
 
 use super::layer::store_trait;
 use crate::{
+    audit_event::AuditEvent,
     call::CallerId,
-    event::{Event, Recorded},
+    event::{Event, RecordedEvent},
     ids::{AgentId, ContextId, OrgId, Scope, TaskId},
     store::StoreError,
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
 };
 
 /// What is added to a task in one go.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TaskAppend {
     /// The head as it is after the events.
     pub head: TaskHead,
     /// How many events the task had before.
@@ -26,7 +26,7 @@ pub struct Entry {
     /// When they happened.
     pub at: Timestamp,
     /// What the bus announces with them.
-    pub audit: Vec<VerbEvent>,
+    pub audit: Vec<AuditEvent>,
 }
 
 /// Which tasks to list, newest first.
@@ -50,7 +50,7 @@ pub struct TaskFilter {
 
 /// Which of a caller's tasks to list that belong to conversations, the last changed first.
 #[derive(Clone, Debug)]
-pub struct TalkFilter {
+pub struct ConversationFilter {
     /// Only this caller's.
     pub caller: CallerId,
     /// Only those of this conversation.
@@ -72,7 +72,7 @@ pub const MAX_COUNTED_TASKS: u64 = 10_000;
 
 /// One page of them.
 #[derive(Clone, Debug, Default)]
-pub struct Talks {
+pub struct ConversationTasks {
     /// The tasks of this page.
     pub heads: Vec<TaskHead>,
     /// How many there are on all pages, counted up to [`MAX_COUNTED_TASKS`]: more are not counted for every page.
@@ -83,7 +83,7 @@ store_trait! {
     /// Tasks and their events. Part of every [`Store`](super::Store).
     pub trait TaskStore {
         /// Writes a new task down, with what the bus announces. It is durable when this returns.
-        async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError>;
+        async fn open_task(&self, head: &TaskHead, audit: Vec<AuditEvent>) -> Result<(), StoreError>;
 
         /// The same for a task that begins with something: these events, which `head` has taken in already and which happened when
         /// it was last changed.
@@ -91,23 +91,23 @@ store_trait! {
             &self,
             head: &TaskHead,
             first: &[Event],
-            audit: Vec<VerbEvent>,
+            audit: Vec<AuditEvent>,
         ) -> Result<(), StoreError>;
 
         /// Adds events to a task; refused when it does not have exactly the expected number of events.
-        async fn append(&self, entry: Entry) -> Result<(), StoreError>;
+        async fn append(&self, entry: TaskAppend) -> Result<(), StoreError>;
 
         /// The task with that id: ours, or else the newest with that remote id.
         async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError>;
 
         /// A task's events, from the one after `after`.
-        async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError>;
+        async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<RecordedEvent>, StoreError>;
 
         /// Tasks of a scope, newest first.
         async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError>;
 
         /// A caller's tasks that belong to conversations, the last changed first.
-        async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError>;
+        async fn conversation_tasks(&self, scope: &Scope, filter: &ConversationFilter) -> Result<ConversationTasks, StoreError>;
 
         /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
         /// refused is no task.

@@ -6,8 +6,8 @@ use super::layer::store_trait;
 use crate::{
     call::{CallerId, CallerKind},
     ids::Scope,
-    rights::Rights,
     store::StoreError,
+    token_scopes::TokenScopes,
 };
 
 /// A bearer token. The token itself is nowhere: only its hash is kept.
@@ -24,7 +24,7 @@ pub struct Token {
     /// What that caller is.
     pub kind: CallerKind,
     /// What may be done with it.
-    pub rights: Rights,
+    pub rights: TokenScopes,
     /// When it was made.
     pub created_at: Timestamp,
     /// From when on it lets nobody in; never, if there is no such moment.

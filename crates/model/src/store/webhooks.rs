@@ -3,7 +3,7 @@
 use super::layer::store_trait;
 use crate::{
     store::StoreError,
-    webhook::{Lease, Leased, Standing, Webhook},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 
 store_trait! {
@@ -24,10 +24,10 @@ store_trait! {
         async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError>;
 
         /// Takes or prolongs the right to deliver to a webhook, unless somebody else has it.
-        async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError>;
+        async fn lease_webhook(&self, id: &str, lease: &DeliveryLease) -> Result<LeaseOutcome, StoreError>;
 
         /// Writes down how far a webhook was told; refused when `holder` does not have the right to deliver any more. The
         /// answer says whether it was taken.
-        async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError>;
+        async fn record_webhook_delivery(&self, id: &str, holder: &str, standing: &DeliveryState) -> Result<bool, StoreError>;
     }
 }

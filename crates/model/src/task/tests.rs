@@ -2,9 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    event::Aside,
-    ids::OrgId,
-    ids::{ProjectId, Runner},
+    event::EventAside,
+    ids::{OrgId, ProcessId, ProjectId},
     message::{Part, Role},
 };
 
@@ -13,7 +12,7 @@ fn head() -> TaskHead {
         id: TaskId::from("task_1"),
         scope: Scope { org: OrgId::from("default"), project: ProjectId::from("main") },
         caller: CallerId::from("ann"),
-        door: Door::Cli,
+        door: EntryProtocol::Cli,
         agent: AgentId::from("agt_1"),
         agent_url: "http://127.0.0.1:1".to_owned(),
         skill: None,
@@ -21,10 +20,10 @@ fn head() -> TaskHead {
         args: Json::empty_object(),
         context: None,
         message: None,
-        runner: Runner::NOBODY,
+        runner: ProcessId::NOBODY,
         state: TaskState::Submitted,
         version: 0,
-        remote: Remote::default(),
+        remote: RemoteIds::default(),
         created_at: Timestamp::UNIX_EPOCH,
         updated_at: Timestamp::UNIX_EPOCH,
     }
@@ -35,26 +34,30 @@ fn words(text: &str) -> Option<Message> {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let aside = Aside::default;
+    let aside = EventAside::default;
     let piece = |append| Event::Artifact {
         artifact: Artifact::new("a", vec![Part::text("x")]),
         append,
         last: false,
-        aside: Aside::default(),
+        aside: EventAside::default(),
     };
     prop_oneof![
         Just(Event::Accepted {
-            remote: Remote { task_id: Some("r".into()), context_id: None },
+            remote: RemoteIds { task_id: Some("r".into()), context_id: None },
             aside: aside()
         }),
-        any::<bool>().prop_map(|working| Event::Progress { working, message: None, aside: Aside::default() }),
+        any::<bool>().prop_map(|working| Event::Progress {
+            working,
+            message: None,
+            aside: EventAside::default()
+        }),
         any::<bool>().prop_map(piece),
-        Just(Event::Asked { ask: Ask::Input, message: words("?"), aside: aside() }),
-        Just(Event::Asked { ask: Ask::Auth, message: None, aside: aside() }),
+        Just(Event::Asked { ask: QuestionKind::Input, message: words("?"), aside: aside() }),
+        Just(Event::Asked { ask: QuestionKind::Auth, message: None, aside: aside() }),
         Just(Event::Answered { message: Message::new("m", Role::User, vec![]), content_hash: None }),
         Just(Event::Finished { message: None, aside: aside() }),
         Just(Event::Replied { message: Message::new("m", Role::Agent, vec![]) }),
-        Just(Event::failed(Failure::new(Kind::PeerFailed, "no"))),
+        Just(Event::failed(Failure::new(FailureKind::PeerFailed, "no"))),
         Just(Event::Rejected { message: None, aside: aside() }),
         Just(Event::Canceled { message: words("stop"), aside: aside() }),
     ]
@@ -108,7 +111,7 @@ fn chunks_of_one_artifact_are_joined() {
     for (text, append) in [("a", false), ("b", true)] {
         let artifact = Artifact::new("out", vec![Part::text(text)]);
         task.apply(
-            &Event::Artifact { artifact, append, last: append, aside: Aside::default() },
+            &Event::Artifact { artifact, append, last: append, aside: EventAside::default() },
             Timestamp::UNIX_EPOCH,
         );
     }
@@ -120,7 +123,7 @@ fn chunks_of_one_artifact_are_joined() {
 fn a_rejection_says_why() {
     let mut task = Task::new(head());
     task.apply(
-        &Event::Rejected { message: words("not today"), aside: Aside::default() },
+        &Event::Rejected { message: words("not today"), aside: EventAside::default() },
         Timestamp::UNIX_EPOCH,
     );
     assert_eq!(task.failure.unwrap().message, "the agent rejected the task: not today");

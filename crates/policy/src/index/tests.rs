@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use rialto_model::{
-    agent::{Agent, Trust},
+    agent::{Agent, AgentTrust},
     call::{Caller, CallerKind},
 };
 
@@ -64,8 +64,8 @@ fn one_policy() -> impl Strategy<Value = String> {
 }
 
 fn rows() -> [Agent; 2] {
-    let first = samples::agent(Trust::Trusted);
-    let second = Agent { id: "agt_2".into(), ..samples::agent(Trust::External) };
+    let first = samples::agent(AgentTrust::Trusted);
+    let second = Agent { id: "agt_2".into(), ..samples::agent(AgentTrust::External) };
     [first, second]
 }
 

@@ -3,9 +3,9 @@
 //! The tables are checked in, so a change of policy, schema or entities shows as a change of cells.
 
 use rialto_model::{
-    agent::{Agent, Health, Trust},
+    agent::{Agent, AgentTrust, Health},
     call::{Caller, CallerKind},
-    rights::Rights,
+    token_scopes::TokenScopes,
 };
 
 use super::*;
@@ -84,8 +84,8 @@ fn cell(decision: &Decision) -> String {
 
 fn roles() -> [(&'static str, Caller, Option<Agent>); 8] {
     let agent = |trust| (caller(CallerKind::Agent, "agt_caller"), Some(row("caller", trust)));
-    let (external, external_row) = agent(Trust::External);
-    let (trusted, trusted_row) = agent(Trust::Trusted);
+    let (external, external_row) = agent(AgentTrust::External);
+    let (trusted, trusted_row) = agent(AgentTrust::Trusted);
     let mut foreign = Caller::user("ann");
     foreign.scope.org = "other".into();
     // The two are one agent before and after a change of trust: each has a version of its own.
@@ -93,7 +93,7 @@ fn roles() -> [(&'static str, Caller, Option<Agent>); 8] {
     [
         ("user ann", Caller::user("ann"), None),
         ("user bob", Caller::user("bob"), None),
-        ("owner olga", Caller { rights: Rights::ALL.with_owner(), ..Caller::user("olga") }, None),
+        ("owner olga", Caller { rights: TokenScopes::ALL.with_owner(), ..Caller::user("olga") }, None),
         ("session", caller(CallerKind::Session, "s1"), None),
         ("agent external", external, external_row),
         ("agent trusted", trusted, trusted_row),
@@ -107,20 +107,20 @@ fn rows(action: Action) -> Vec<(String, Option<Agent>, bool)> {
         return vec![("own org".to_owned(), None, false)];
     }
     let mut rows = Vec::new();
-    for trust in [Trust::External, Trust::Trusted, Trust::System] {
+    for trust in [AgentTrust::External, AgentTrust::Trusted, AgentTrust::System] {
         rows.push((format!("{trust} agent"), Some(row(trust.as_str(), trust)), false));
         rows.push((format!("{trust} skill"), Some(row(trust.as_str(), trust)), true));
     }
-    let mut tagged = row("tagged", Trust::External);
+    let mut tagged = row("tagged", AgentTrust::External);
     Arc::make_mut(&mut tagged.card).skills = vec![Arc::new(samples::skill("read", &["public"]))];
     rows.push(("external, tagged skill".to_owned(), Some(tagged), true));
-    let down = Agent { health: Health::Unreachable, ..row("down", Trust::Trusted) };
+    let down = Agent { health: Health::Unreachable, ..row("down", AgentTrust::Trusted) };
     rows.push(("unreachable agent".to_owned(), Some(down.clone()), false));
     rows.push(("unreachable skill".to_owned(), Some(down), true));
     rows
 }
 
-fn row(name: &str, trust: Trust) -> Agent {
+fn row(name: &str, trust: AgentTrust) -> Agent {
     Agent { id: format!("agt_{name}").into(), slug: name.to_owned(), ..samples::agent(trust) }
 }
 

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Trust},
-    call::{Caller, CallerKind, Cancel, Target},
-    event::Remote,
+    agent::{Agent, AgentTrust},
+    call::{CallTarget, Caller, CallerKind, CancelRequest},
+    event::RemoteIds,
 };
 
 use super::*;
@@ -34,7 +34,7 @@ fn about_agent<'a>(caller: &'a Caller, agent: &'a Agent) -> Question<'a> {
 }
 
 /// A registered agent that calls in.
-fn colleague(trust: Trust) -> (Caller, Agent) {
+fn colleague(trust: AgentTrust) -> (Caller, Agent) {
     let row = Agent { id: "agt_2".into(), slug: "colleague".into(), ..agent(trust) };
     (Caller { kind: CallerKind::Agent, ..Caller::user("agt_2") }, row)
 }
@@ -49,7 +49,7 @@ fn with(extra: &str) -> Policy {
 
 #[test]
 fn the_starter_policy_lets_a_trusted_agent_be_called() {
-    let decision = ask(&Policy::starter().unwrap(), &agent(Trust::Trusted), Action::Invoke);
+    let decision = ask(&Policy::starter().unwrap(), &agent(AgentTrust::Trusted), Action::Invoke);
     assert!(decision.allowed);
     assert_eq!(*decision.policies, ["starter-invoke-trusted-skill"]);
 }
@@ -57,23 +57,23 @@ fn the_starter_policy_lets_a_trusted_agent_be_called() {
 #[test]
 fn the_starter_policy_lets_an_external_agent_be_seen_but_not_called() {
     let policy = Policy::starter().unwrap();
-    assert!(ask(&policy, &agent(Trust::External), Action::Discover).allowed);
-    assert!(!ask(&policy, &agent(Trust::External), Action::Invoke).allowed);
+    assert!(ask(&policy, &agent(AgentTrust::External), Action::Discover).allowed);
+    assert!(!ask(&policy, &agent(AgentTrust::External), Action::Invoke).allowed);
 }
 
 #[test]
 fn a_change_of_trust_is_seen_by_the_next_question() {
     let policy = Policy::starter().unwrap();
-    let mut agent = agent(Trust::External);
+    let mut agent = agent(AgentTrust::External);
     assert!(!ask(&policy, &agent, Action::Invoke).allowed);
-    agent.trust = Trust::Trusted;
+    agent.trust = AgentTrust::Trusted;
     agent.version += 1;
     assert!(ask(&policy, &agent, Action::Invoke).allowed);
 }
 
 #[test]
 fn one_permit_lets_one_external_agent_be_called() {
-    let external = agent(Trust::External);
+    let external = agent(AgentTrust::External);
     let permit = Template { wish: Wish::Allow, caller: None, object: Object::Agent(&external) };
     let policy = with(&permit.compile("allow-ops").text);
     assert_eq!(*ask(&policy, &external, Action::Invoke).policies, ["allow-ops"]);
@@ -84,13 +84,13 @@ fn a_forbid_wins_and_is_named() {
     let policy = with(
         "@id(\"no-ops\") forbid (principal, action, resource is Skill) when { resource.tags.contains(\"ops\") };",
     );
-    let trusted = agent(Trust::Trusted);
+    let trusted = agent(AgentTrust::Trusted);
     assert_eq!(*ask(&policy, &trusted, Action::Invoke).policies, ["no-ops"]);
 }
 
 #[test]
 fn a_denial_names_the_command_that_would_allow_it() {
-    let external = agent(Trust::External);
+    let external = agent(AgentTrust::External);
     let caller = Caller::user("ann");
     let denied = Policy::starter().unwrap().allow(&about_agent(&caller, &external)).unwrap_err();
     insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let everybody call the agent: `rialto agents trust vercel_ops trusted`"#);
@@ -120,7 +120,7 @@ fn two_policies_of_one_name_are_refused() {
 
 #[test]
 fn an_agent_that_calls_itself_is_one_entity() {
-    let trusted = agent(Trust::Trusted);
+    let trusted = agent(AgentTrust::Trusted);
     let caller = Caller { kind: CallerKind::Agent, ..Caller::user("agt_1") };
     assert!(Policy::starter().unwrap().decide(&about_agent(&caller, &trusted).by(Some(&trusted))).allowed);
 }
@@ -130,10 +130,10 @@ fn a_policy_can_look_at_the_row_of_an_agent_that_calls_in() {
     let policy = with(
         "@id(\"strangers\") forbid (principal is A2AAgent, action, resource) when { principal.trustLevel == \"external\" };",
     );
-    let target = agent(Trust::Trusted);
-    let (caller, mut row) = colleague(Trust::Trusted);
+    let target = agent(AgentTrust::Trusted);
+    let (caller, mut row) = colleague(AgentTrust::Trusted);
     assert!(policy.decide(&about_agent(&caller, &target).by(Some(&row))).allowed);
-    (row.trust, row.version) = (Trust::External, row.version + 1);
+    (row.trust, row.version) = (AgentTrust::External, row.version + 1);
     let denied = policy.decide(&about_agent(&caller, &target).by(Some(&row)));
     assert_eq!((denied.allowed, &*denied.policies), (false, &["strangers".to_owned()][..]));
 }
@@ -141,8 +141,8 @@ fn a_policy_can_look_at_the_row_of_an_agent_that_calls_in() {
 #[test]
 fn an_agent_without_a_row_of_its_own_may_do_nothing() {
     let policy = with("permit (principal, action, resource);");
-    let target = agent(Trust::Trusted);
-    let (caller, row) = colleague(Trust::Trusted);
+    let target = agent(AgentTrust::Trusted);
+    let (caller, row) = colleague(AgentTrust::Trusted);
     let renamed = Agent { id: "agt_3".into(), ..row.clone() };
     let mut elsewhere = row;
     elsewhere.scope.org = "other".into();
@@ -157,7 +157,7 @@ fn no_policy_opens_one_org_to_another() {
     let policy = with("permit (principal, action, resource);");
     let mut caller = Caller::user("ann");
     caller.scope.org = "other".into();
-    let target = agent(Trust::System);
+    let target = agent(AgentTrust::System);
     for action in Action::ALL.into_iter().filter(|action| !action.is_admin()) {
         let denied = policy.allow(&about_skill(&caller, action, &target)).unwrap_err();
         assert_eq!(denied.decision.bar, Some(Bar::OtherOrg), "{denied}");
@@ -183,10 +183,10 @@ fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
     let ask = "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };";
     let permit = "@id(\"all\") permit (principal, action == Action::\"a2a_invoke\", resource);";
     let never = "@id(\"never\") forbid (principal, action == Action::\"a2a_invoke\", resource);";
-    let wish = || Cancel {
+    let wish = || CancelRequest {
         caller: Caller::user("ann"),
-        target: Target { agent: Arc::new(agent(Trust::Trusted)), skill: None },
-        remote: Remote::default(),
+        target: CallTarget { agent: Arc::new(agent(AgentTrust::Trusted)), skill: None },
+        remote: RemoteIds::default(),
     };
     let parse = |text: String| Policy::parse(&[Source { name: "x.cedar".into(), text, org: None }]).unwrap();
     for (text, is_held) in [
@@ -208,7 +208,7 @@ fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
 }
 
 /// Something that is invoked, in as few words as possible.
-struct Invocation(Cancel);
+struct Invocation(CancelRequest);
 
 impl Deed for Invocation {
     fn question(&self) -> Question<'_> {
@@ -222,7 +222,7 @@ fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
         "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };",
     );
     let ann = Caller::user("ann");
-    let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
+    let denied = policy.allow(&about_agent(&ann, &agent(AgentTrust::Trusted))).unwrap_err();
     insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which nobody has given. Allow it without: `rialto policy remove ask`"#);
 }
 
@@ -231,8 +231,8 @@ fn a_question_that_was_asked_before_is_told_apart_by_everything_it_depends_on() 
     let policy = Policy::starter().unwrap();
     let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
     let session = Caller { kind: CallerKind::Session, ..Caller::user("ann") };
-    let external = agent(Trust::External);
-    let newer = Agent { version: 2, ..agent(Trust::Trusted) };
+    let external = agent(AgentTrust::External);
+    let newer = Agent { version: 2, ..agent(AgentTrust::Trusted) };
     let asked = [&ann, &bob, &session].map(|caller| {
         [&external, &newer].map(|agent| {
             [about_agent(caller, agent), about_skill(caller, Action::Invoke, agent)]
@@ -250,11 +250,11 @@ fn a_question_that_was_asked_before_is_told_apart_by_everything_it_depends_on() 
 #[test]
 fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() {
     let open = Policy::starter().unwrap();
-    assert_eq!(*ask(&open, &agent(Trust::External), Action::Discover).policies, ["starter-discover"]);
+    assert_eq!(*ask(&open, &agent(AgentTrust::External), Action::Discover).policies, ["starter-discover"]);
     let hidden =
         with("@id(\"hide\") forbid (principal, action == Action::\"a2a_discover\", resource is Skill);");
-    assert_eq!(*ask(&hidden, &agent(Trust::Trusted), Action::Discover).policies, ["hide"]);
-    assert!(ask(&hidden, &agent(Trust::Trusted), Action::Cancel).allowed);
+    assert_eq!(*ask(&hidden, &agent(AgentTrust::Trusted), Action::Discover).policies, ["hide"]);
+    assert!(ask(&hidden, &agent(AgentTrust::Trusted), Action::Cancel).allowed);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn only_policies_that_can_apply_are_evaluated_unless_the_index_is_turned_off() {
     for (policy, evaluations) in
         [(parse(), 1), (parse().with_index(true), 1), (parse().with_index(false), 50)]
     {
-        assert!(ask(&policy, &agent(Trust::External), Action::Invoke).allowed);
+        assert!(ask(&policy, &agent(AgentTrust::External), Action::Invoke).allowed);
         assert_eq!(policy.evaluations(), evaluations);
     }
 }
@@ -305,12 +305,12 @@ fn a_policy_of_an_org_applies_to_that_org_alone() {
         let caller = caller_in(org, "ann");
         policy.decide(&about_skill(&caller, Action::Invoke, &row)).allowed
     };
-    let external = ["default", "acme", "shut"].map(|org| decided(org, Trust::External));
-    let trusted = ["default", "acme", "shut"].map(|org| decided(org, Trust::Trusted));
+    let external = ["default", "acme", "shut"].map(|org| decided(org, AgentTrust::External));
+    let trusted = ["default", "acme", "shut"].map(|org| decided(org, AgentTrust::Trusted));
     assert_eq!((external, trusted), ([false, true, false], [true, true, false]));
     // What is open to all stays open where nothing of the org's own forbids it.
     let seen = ["default", "acme", "shut"].map(|org| {
-        let (row, caller) = (in_org(org, agent(Trust::External)), caller_in(org, "ann"));
+        let (row, caller) = (in_org(org, agent(AgentTrust::External)), caller_in(org, "ann"));
         policy.decide(&about_skill(&caller, Action::Discover, &row)).allowed
     });
     assert_eq!(seen, [true, true, false]);
@@ -320,7 +320,7 @@ fn a_policy_of_an_org_applies_to_that_org_alone() {
 fn a_name_is_that_of_one_org() {
     let ann = r#"permit (principal == User::"ann", action, resource);"#;
     let asked = |sources: &[Source], caller: &Caller| {
-        let row = in_org(caller.scope.org.as_str(), agent(Trust::External));
+        let row = in_org(caller.scope.org.as_str(), agent(AgentTrust::External));
         Policy::parse(sources).unwrap().decide(&about_skill(caller, Action::Invoke, &row)).allowed
     };
     let shared = [source("x.cedar", ann, None)];
@@ -359,7 +359,8 @@ fn an_owner_administers_its_own_org_by_the_policy_of_a_fresh_install() {
     let policy = Policy::starter().unwrap();
     for org in ["default", "acme"] {
         let plain = caller_in(org, "olga");
-        let owner = Caller { rights: rialto_model::rights::Rights::ALL.with_owner(), ..plain.clone() };
+        let owner =
+            Caller { rights: rialto_model::token_scopes::TokenScopes::ALL.with_owner(), ..plain.clone() };
         for action in Action::ADMIN {
             // Asked in both orders: the decisions of one caller with and without the role are not mixed up.
             assert!(!policy.decide(&Question::admin(&plain, action)).allowed, "{action:?}");

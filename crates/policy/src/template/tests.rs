@@ -117,7 +117,7 @@ proptest! {
         [id, slug, url, skill, tag, name, org] in prop::array::uniform7(any_text()),
     ) {
         let agent = Agent {
-            id: id.as_str().into(), slug, url, ..samples::agent(Trust::External)
+            id: id.as_str().into(), slug, url, ..samples::agent(AgentTrust::External)
         };
         let (skill, org) = (SkillId::from(skill), OrgId::from(org));
         let cases = [
@@ -156,14 +156,14 @@ proptest! {
 
 #[test]
 fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
-    let (agent, skill) = (samples::agent(Trust::External), SkillId::from("deploy"));
+    let (agent, skill) = (samples::agent(AgentTrust::External), SkillId::from("deploy"));
     let ann = Subject::Caller { kind: CallerKind::User, id: "ann".into() };
     let approval = Wish::Approval { by: "the ops team".into() };
     let org = OrgId::from("default");
     let templates = [
         everybody(Wish::Allow, Object::Agent(&agent)),
         Template { caller: Some(ann.clone()), ..everybody(Wish::Allow, Object::Skill(&agent, &skill)) },
-        everybody(Wish::Allow, Object::Trust(Trust::Trusted)),
+        everybody(Wish::Allow, Object::Trust(AgentTrust::Trusted)),
         everybody(Wish::Allow, Object::Tag("ops")),
         everybody(Wish::Deny, Object::Agent(&agent)),
         everybody(Wish::Deny, Object::Skill(&agent, &skill)),

@@ -1,7 +1,7 @@
 //! What agents are shown at their doors, as `--help` shows it.
 
 use clap::{Args, ValueEnum};
-use rialto_model::credential::Source;
+use rialto_model::credential::SecretSource;
 
 use super::Listing;
 
@@ -17,7 +17,7 @@ pub(crate) struct CredentialFlags {
     pub(crate) token_file: Option<String>,
     /// Where its secret is: env:NAME, file:PATH or store:NAME (see `rialto secrets`)
     #[arg(long, value_name = "SOURCE", value_parser = source)]
-    pub(crate) secret: Option<Source>,
+    pub(crate) secret: Option<SecretSource>,
     /// How the secret is shown, when not as the agent's card says
     #[arg(long, value_name = "KIND")]
     pub(crate) auth: Option<AuthKind>,
@@ -93,8 +93,8 @@ pub(crate) enum ClientAuthName {
     Post,
 }
 
-fn source(text: &str) -> Result<Source, String> {
-    Source::parse(text).ok_or_else(|| {
+fn source(text: &str) -> Result<SecretSource, String> {
+    SecretSource::parse(text).ok_or_else(|| {
         "say env:NAME, file:PATH or store:NAME; a secret itself has no place on a command line".to_owned()
     })
 }

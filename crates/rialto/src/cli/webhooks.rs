@@ -1,7 +1,7 @@
 //! `rialto webhooks …`, as `--help` shows it.
 
 use clap::{Args, Subcommand, ValueEnum};
-use rialto_model::verb::Phase;
+use rialto_model::audit_event::AuditPhase;
 
 use super::Listing;
 
@@ -55,14 +55,14 @@ pub(crate) enum EventName {
 // === impl EventName ===
 
 impl EventName {
-    pub(crate) const fn phase(self) -> Phase {
+    pub(crate) const fn phase(self) -> AuditPhase {
         match self {
-            Self::PreVerb => Phase::PreVerb,
-            Self::PostVerb => Phase::PostVerb,
-            Self::VerbError => Phase::VerbError,
-            Self::Breaker => Phase::Breaker,
-            Self::Guardrail => Phase::Guardrail,
-            Self::Admin => Phase::Admin,
+            Self::PreVerb => AuditPhase::PreVerb,
+            Self::PostVerb => AuditPhase::PostVerb,
+            Self::VerbError => AuditPhase::VerbError,
+            Self::Breaker => AuditPhase::Breaker,
+            Self::Guardrail => AuditPhase::Guardrail,
+            Self::Admin => AuditPhase::Admin,
         }
     }
 }

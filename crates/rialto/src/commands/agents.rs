@@ -10,7 +10,7 @@ use rialto_api_types::agents::{
     AgentFacts, AgentRow, CardRefresh, NewAgent, RefreshOutcome, ReplacedCard, TrustChange,
 };
 use rialto_model::{
-    agent::{Probe, Trust},
+    agent::{AgentTrust, Probe},
     json::{Extra, Json},
 };
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     }
     if let Some(policy) = policy {
         output::line(format!("allowed by {policy}"));
-    } else if agent.trust == Trust::External {
+    } else if agent.trust == AgentTrust::External {
         output::line(format!(
             "It is external: calls need a permit. `rialto policy allow {}` writes one, or `rialto agents trust {} trusted`.",
             agent.slug, agent.slug

@@ -4,8 +4,8 @@ mod follow;
 
 use rialto_api_types::audit::{AuditRecord, AuditVerification};
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome},
     json::Json,
-    verb::{Outcome, Phase, VerbEvent},
 };
 
 use crate::{
@@ -82,7 +82,7 @@ const fn name(outcome: OutcomeName) -> &'static str {
     }
 }
 
-fn row(record: u64, event: &VerbEvent) -> Vec<String> {
+fn row(record: u64, event: &AuditEvent) -> Vec<String> {
     vec![
         record.to_string(),
         event.emitted_at.strftime("%F %T").to_string(),
@@ -95,21 +95,21 @@ fn row(record: u64, event: &VerbEvent) -> Vec<String> {
 }
 
 /// An administrative operation. `--json` shows what it changed.
-fn admin_row(record: u64, event: &VerbEvent) -> Vec<String> {
+fn admin_row(record: u64, event: &AuditEvent) -> Vec<String> {
     let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
     let [number, at, _, verb, caller, outcome, _] =
         <[String; 7]>::try_from(row(record, event)).unwrap_or_default();
     vec![number, at, verb, object, caller, outcome]
 }
 
-fn outcome(event: &VerbEvent) -> String {
+fn outcome(event: &AuditEvent) -> String {
     match (&event.error, event.outcome) {
-        _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
+        _ if event.phase == AuditPhase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => error.code.to_string(),
         _ if event.context.denied => "denied".to_owned(),
-        (None, Some(Outcome::Completed)) => "completed".to_owned(),
-        (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
-        (None, Some(Outcome::Failed)) => "failed".to_owned(),
+        (None, Some(InvocationOutcome::Completed)) => "completed".to_owned(),
+        (None, Some(InvocationOutcome::Waiting)) => "waiting".to_owned(),
+        (None, Some(InvocationOutcome::Failed)) => "failed".to_owned(),
         (None, None) => String::new(),
     }
 }

@@ -12,8 +12,8 @@ use rialto_engine::{
     registry::{Registration, RegistryError},
 };
 use rialto_model::{
-    agent::{Keep, Trust},
-    call::Door,
+    agent::{AgentTrust, RowStorage},
+    call::EntryProtocol,
     event::Event,
     failure::Failure,
     ids::TaskId,
@@ -77,7 +77,7 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
         task: call.task,
         context: call.context,
         wall_clock: call.timeout_ms.map(Duration::from_millis),
-        ..Request::message(caller, Door::Cli, target, parts)
+        ..Request::message(caller, EntryProtocol::Cli, target, parts)
     };
     Ok(follow(program, request, call.listing.json).await?)
 }
@@ -86,8 +86,8 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
 /// one answers first.
 pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), Trouble>> {
     let registrations = urls.iter().map(|url| Registration {
-        keep: Keep::Session,
-        trust: Some(Trust::Trusted),
+        keep: RowStorage::Session,
+        trust: Some(AgentTrust::Trusted),
         allow_private: true,
         scope: program.scope.clone(),
         ..Registration::new(url)

@@ -7,9 +7,9 @@ use std::path::Path;
 use futures::StreamExt;
 use rialto_mcp::ToolNames;
 use rialto_model::{
-    agent::{Agent, Health, Trust},
-    credential::Source,
-    deployed::{Piece, Via},
+    agent::{Agent, AgentTrust, Health},
+    backing::{BackingTransport, SettingPiece},
+    credential::SecretSource,
     webhook::Webhook,
 };
 use serde::Serialize;
@@ -208,9 +208,9 @@ async fn agents(program: &Program) -> Vec<Finding> {
             Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
         });
         let caller = program.local_caller();
-        let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
+        let target = rialto_model::call::CallTarget { skill: agent.card.skills.first().cloned(), agent };
         let question = rialto_policy::Question::about(&caller, rialto_policy::Action::Invoke, &target);
-        if target.agent.trust == Trust::External && !program.engine.policy().decide(&question).allowed {
+        if target.agent.trust == AgentTrust::External && !program.engine.policy().decide(&question).allowed {
             findings.push(warn(
                 &what,
                 "no policy lets you call it",
@@ -248,9 +248,9 @@ async fn deployed(program: &Program) -> Vec<Finding> {
 /// Whether all headers and variables of something deployed can be had.
 async fn settings(program: &Program, row: &Agent, what: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (name, setting) in row.backing.via().map(Via::settings).into_iter().flatten() {
+    for (name, setting) in row.backing.via().map(BackingTransport::settings).into_iter().flatten() {
         for piece in setting.pieces() {
-            if let Piece::From(source) = piece
+            if let SettingPiece::From(source) = piece
                 && (program.secrets)(&source).await.is_err()
             {
                 findings.push(bad(what, format!("{name} is missing"), &fix_of(&source, &row.slug)));
@@ -280,12 +280,12 @@ async fn credential(program: &Program, agent: &Agent, what: &str) -> Vec<Finding
     findings
 }
 
-fn fix_of(source: &Source, slug: &str) -> String {
+fn fix_of(source: &SecretSource, slug: &str) -> String {
     match source {
-        Source::Env(name) => format!("export {name}=…"),
-        Source::File(path) => format!("write the secret to {path}, with mode 600"),
-        Source::Store(name) => format!("rialto secrets set {name}"),
-        Source::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
+        SecretSource::Env(name) => format!("export {name}=…"),
+        SecretSource::File(path) => format!("write the secret to {path}, with mode 600"),
+        SecretSource::Store(name) => format!("rialto secrets set {name}"),
+        SecretSource::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
     }
 }
 

@@ -8,9 +8,9 @@ use rialto_api_types::{
 };
 use rialto_engine::Request;
 use rialto_model::{
-    call::{Door, Target},
-    deployed::skill,
-    failure::{Failure, Kind},
+    backing::skill,
+    call::{CallTarget, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{FlowKind, FlowRun, FlowStatus, FlowStep, RunRecord, RunState},
     json::Json,
     message::Part,
@@ -85,7 +85,7 @@ async fn add(desk: &Desk, options: AddFlow, kind: Option<FlowKind>) -> Result<()
         .with_given("status", options.status.map(|status| FlowStatus::from(status).as_str()));
     let told: Result<Json, Failure> = question.saying(&text).read().await;
     let told = told.map_err(|failure| match failure.kind {
-        Kind::Invalid => Failure { message: located(&options.file, &failure.message), ..failure },
+        FailureKind::Invalid => Failure { message: located(&options.file, &failure.message), ..failure },
         _ => failure,
     })?;
     if options.listing.json {
@@ -160,14 +160,14 @@ async fn start_here(
     let (target, args) = if let Some(text) = inline {
         let agent = program.engine.registry().flows(&caller.scope).await?;
         let skill = skill("orchestrate_workflow", "orchestrate_workflow", "");
-        (Target { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
+        (CallTarget { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
     } else {
         let book = program.flows.book();
         (book.target_of(&program.engine, &caller, &options.name, options.draft).await?, input)
     };
     let request = Request {
         wall_clock: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
-        ..Request::skill(caller, Door::Cli, target, args)
+        ..Request::skill(caller, EntryProtocol::Cli, target, args)
     };
     let running = program.engine.call(request).await?;
     let task = wait(running, &format!("running {}", options.name), options.listing.json).await?;
@@ -213,8 +213,8 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
             let step = options.step.map(|step| json!({ "rialto/flow": { "node": step } }));
             part.metadata = step.as_ref().map(Json::of);
             let worker = engine.worker(&caller, &options.run).await?;
-            let target = Target { agent: worker.agent, skill: None };
-            let mut request = Request::message(caller, Door::Cli, target, vec![part]);
+            let target = CallTarget { agent: worker.agent, skill: None };
+            let mut request = Request::message(caller, EntryProtocol::Cli, target, vec![part]);
             request.task = Some(options.run.clone());
             request.wall_clock = Some(LONGEST);
             engine.call(request).await?

@@ -8,11 +8,11 @@ use rialto_api_types::{
 };
 use rialto_engine::DispatchRequest;
 use rialto_model::{
-    call::Door,
-    failure::{Failure, Kind},
+    call::EntryProtocol,
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     message::{Content, Part},
-    routing::{Attempt, Candidate, Dispatch as Decision, Verdict, Work},
+    routing::{AttemptRecord, CandidateVerdict, Dispatch as Decision, DispatchCandidate, WorkDescription},
 };
 
 use crate::{
@@ -64,7 +64,7 @@ async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
 }
 
 /// The work as a server is told of it.
-fn wanted(options: &Dispatch, work: &Work, part: Part) -> NewDispatch {
+fn wanted(options: &Dispatch, work: &WorkDescription, part: Part) -> NewDispatch {
     let message = match part.content {
         Content::Text(text) => Some(Json::of(&text)),
         Content::Data(data) => Some(data),
@@ -84,13 +84,13 @@ fn wanted(options: &Dispatch, work: &Work, part: Part) -> NewDispatch {
 async fn dispatch_here(
     program: &Program,
     options: Dispatch,
-    work: Work,
+    work: WorkDescription,
     part: Part,
 ) -> Result<DispatchResult<Json>, Trouble> {
     let request = DispatchRequest {
         context: options.context,
         wall_clock: options.timeout_ms.map(Duration::from_millis),
-        ..DispatchRequest::new(program.local_caller(), Door::Cli, work, vec![part])
+        ..DispatchRequest::new(program.local_caller(), EntryProtocol::Cli, work, vec![part])
     };
     let running = Box::pin(program.engine.dispatch(request)).await?;
     let dispatch_id = running.dispatch().cloned();
@@ -100,7 +100,7 @@ async fn dispatch_here(
 }
 
 /// What is said to the agent: what was given, or the description.
-fn part(input: Option<&str>, work: &Work) -> Result<Part, Trouble> {
+fn part(input: Option<&str>, work: &WorkDescription) -> Result<Part, Trouble> {
     let input = match input {
         Some("-") => {
             std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?
@@ -121,7 +121,7 @@ async fn dispatches(desk: &Desk, options: Dispatches) -> Result<(), Trouble> {
     if let Some(id) = options.id {
         let told: Result<Json, Failure> = desk.get(&["dispatches", &id]).read().await;
         let told = told.map_err(|failure| match failure.kind {
-            Kind::NotFound => {
+            FailureKind::NotFound => {
                 let message = format!("there is no choice \"{id}\", and none made that task");
                 Failure { message, ..failure }
             }
@@ -164,11 +164,11 @@ fn row(record: &Decision) -> Vec<String> {
     ]
 }
 
-fn outcome(attempt: &Attempt) -> String {
-    attempt.outcome.map_or("open", rialto_model::routing::PlayOutcome::as_str).to_owned()
+fn outcome(attempt: &AttemptRecord) -> String {
+    attempt.outcome.map_or("open", rialto_model::routing::AssignmentOutcome::as_str).to_owned()
 }
 
-fn about(work: &Work) -> String {
+fn about(work: &WorkDescription) -> String {
     let required = work.required_skills.join(", ");
     let said = [work.work_type.as_str(), required.as_str(), work.description.as_str()];
     let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
@@ -202,12 +202,12 @@ fn explain(record: &Decision) {
     }
 }
 
-fn weighed(one: &Candidate) -> Vec<String> {
+fn weighed(one: &DispatchCandidate) -> Vec<String> {
     let number = |number: Option<f64>| number.map(|number| format!("{number:.3}")).unwrap_or_default();
     let verdict = match &one.verdict {
-        Verdict::Chosen => "chosen".to_owned(),
-        Verdict::Passed => "passed".to_owned(),
-        Verdict::Out(why) => format!("out: {why}"),
+        CandidateVerdict::Chosen => "chosen".to_owned(),
+        CandidateVerdict::Passed => "passed".to_owned(),
+        CandidateVerdict::Out(why) => format!("out: {why}"),
     };
     vec![
         one.agent.clone(),
@@ -225,8 +225,8 @@ fn weighed(one: &Candidate) -> Vec<String> {
 // === impl WorkFlags ===
 
 impl WorkFlags {
-    fn work(&self) -> Work {
-        Work {
+    fn work(&self) -> WorkDescription {
+        WorkDescription {
             work_type: self.work_type.clone().unwrap_or_default(),
             description: self.description.clone().unwrap_or_default(),
             required_skills: self.skills.clone(),

@@ -9,7 +9,7 @@ use rialto_api_types::secrets::{RemovedSecret, SecretList, SecretSummary, Secret
 use rialto_engine::AdminRecord;
 use rialto_model::{
     credential::Secret,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::Json,
 };
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environme
     let record = AdminRecord {
         by: Arc::from(program.policies.scope().by.as_str()),
         after: rotated.as_ref().map_or(Value::Null, |count| json!({ "sealedAgain": count })),
-        failure: rotated.as_ref().err().map(|error| Failure::new(Kind::Conflict, error.to_string())),
+        failure: rotated.as_ref().err().map(|error| Failure::new(FailureKind::Conflict, error.to_string())),
         ..AdminRecord::new("secret.rotate_key", &program.local_caller(), "all secrets")
     };
     let recorded = program.engine.record_admin(record).await;

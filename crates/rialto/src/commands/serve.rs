@@ -27,8 +27,8 @@ use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
     ids::Scope,
-    rights::{Right, Rights},
     store::Token,
+    token_scopes::{TokenScope, TokenScopes},
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -214,29 +214,32 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
     let gate = Gate::new(Guard::new(&server.hosts(), server.max_body_bytes), authentication)
         .at(server.site().map_err(Trouble::usage)?)
         .before(&[
-            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: "/mcp", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
+            Entrance { path: "/a2a", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
+            Entrance { path: "/_a2a", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
             Entrance {
                 path: rialto_a2a::server::SERVICES[0],
-                needs: Rights::of([Right::Call, Right::Discover]),
+                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
             },
             Entrance {
                 path: rialto_a2a::server::SERVICES[1],
-                needs: Rights::of([Right::Call, Right::Discover]),
+                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
             },
-            Entrance { path: "/tasks", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/message:send", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/message:stream", needs: Rights::of([Right::Call]) },
-            Entrance { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
-            Entrance { path: "/agent", needs: Rights::of([Right::Discover]) },
-            Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
-            Entrance { path: HOOKS, needs: Rights::of([Right::Call]) },
+            Entrance { path: "/tasks", needs: TokenScopes::of([TokenScope::Call]) },
+            Entrance { path: "/message:send", needs: TokenScopes::of([TokenScope::Call]) },
+            Entrance { path: "/message:stream", needs: TokenScopes::of([TokenScope::Call]) },
+            Entrance { path: "/extendedAgentCard", needs: TokenScopes::of([TokenScope::Discover]) },
+            Entrance { path: "/agent", needs: TokenScopes::of([TokenScope::Discover]) },
+            Entrance {
+                path: "/.well-known",
+                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
+            },
+            Entrance { path: door::PATH, needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
+            Entrance { path: METRICS, needs: TokenScopes::of([TokenScope::Admin]) },
+            Entrance { path: HOOKS, needs: TokenScopes::of([TokenScope::Call]) },
             // Each operation asks for what it needs.
-            Entrance { path: API, needs: Rights::ALL },
-            Entrance { path: PAGES, needs: Rights::ALL },
+            Entrance { path: API, needs: TokenScopes::ALL },
+            Entrance { path: PAGES, needs: TokenScopes::ALL },
         ])
         .showing(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
         .limited(program.requests())

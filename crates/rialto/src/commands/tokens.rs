@@ -7,8 +7,8 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     ids::{Scope, fresh},
     json::Json,
-    rights::{Right, Rights},
     store::{Store, StoreError, Token},
+    token_scopes::{TokenScope, TokenScopes},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Wanted {
     pub(crate) caller: CallerId,
     pub(crate) kind: CallerKind,
-    pub(crate) rights: Rights,
+    pub(crate) rights: TokenScopes,
     pub(crate) scope: Scope,
     pub(crate) expires_at: Option<Timestamp>,
 }
@@ -56,7 +56,7 @@ pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
 impl Wanted {
     /// Whoever runs this server: may do everything, for ever.
     pub(crate) fn owner() -> Self {
-        let (scope, kind, rights) = (Scope::default(), CallerKind::User, Rights::ALL.with_owner());
+        let (scope, kind, rights) = (Scope::default(), CallerKind::User, TokenScopes::ALL.with_owner());
         Self { caller: CallerId::from("owner"), kind, rights, scope, expires_at: None }
     }
 
@@ -191,11 +191,11 @@ fn end_of(life: Lifetime) -> Result<Option<Timestamp>, Trouble> {
     }
 }
 
-const fn right(name: RightName) -> Right {
+const fn right(name: RightName) -> TokenScope {
     match name {
-        RightName::Call => Right::Call,
-        RightName::Discover => Right::Discover,
-        RightName::Admin => Right::Admin,
+        RightName::Call => TokenScope::Call,
+        RightName::Discover => TokenScope::Discover,
+        RightName::Admin => TokenScope::Admin,
     }
 }
 

@@ -9,8 +9,8 @@ use std::{path::Path, sync::Arc};
 
 use rialto_engine::{directory::RESERVED, registry::Deployment, schema};
 use rialto_model::{
-    agent::Trust,
-    deployed::{self, Backing, is_name},
+    agent::AgentTrust,
+    backing::{self, Backing, is_name},
     json::Json,
 };
 use schemars::JsonSchema;
@@ -132,11 +132,11 @@ impl Wanted<'_> {
         let (backing, timeout_ms) = match self {
             Self::Server(server) => {
                 let sampling = server.sampling.clone().filter(|name| !name.is_empty());
-                (Backing::Mcp(Arc::new(deployed::McpServer { name: name.clone(), via, sampling })), own)
+                (Backing::Mcp(Arc::new(backing::McpServerBacking { name: name.clone(), via, sampling })), own)
             }
             Self::Function(function) => {
                 let timeout_ms = own.unwrap_or(millis(FUNCTION_SECONDS));
-                let made = deployed::Function {
+                let made = backing::FunctionBacking {
                     name: name.clone(),
                     description: function.description.clone(),
                     via,
@@ -154,7 +154,7 @@ impl Wanted<'_> {
             }
         };
         let trust = match self {
-            Self::Server(server) => server.trust.map(Trust::from),
+            Self::Server(server) => server.trust.map(AgentTrust::from),
             Self::Function(_) | Self::Agent(_) => None,
         };
         Ok(Deployment { scope: way.scope()?, backing, allow_private: true, timeout_ms, trust })
@@ -163,7 +163,7 @@ impl Wanted<'_> {
 
 // === impl TrustLevel ===
 
-impl From<TrustLevel> for Trust {
+impl From<TrustLevel> for AgentTrust {
     fn from(level: TrustLevel) -> Self {
         match level {
             TrustLevel::External => Self::External,

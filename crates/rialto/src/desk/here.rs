@@ -7,7 +7,7 @@ use axum::{
 use http::{Request, header};
 use rialto_console::Console;
 use rialto_edge::inside;
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 
 use super::question::{Answer, Question};
 use crate::{office, program::Program};
@@ -30,7 +30,7 @@ impl Here {
     }
 
     pub(super) async fn send(&self, question: &Question<'_>) -> Result<Answer, Failure> {
-        let internal = |why: String| Failure::new(Kind::Internal, why);
+        let internal = |why: String| Failure::new(FailureKind::Internal, why);
         let body = question.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.get().to_owned()));
         let request = Request::builder()
             .method(question.method.clone())

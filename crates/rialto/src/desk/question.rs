@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use http::{Method, StatusCode};
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     name::in_path,
 };
@@ -136,7 +136,10 @@ impl<'a> Question<'a> {
 
     async fn send(&self) -> Result<Answer, Failure> {
         if self.is_empty {
-            return Err(Failure::new(Kind::Invalid, "an empty name means nothing; say which one is meant"));
+            return Err(Failure::new(
+                FailureKind::Invalid,
+                "an empty name means nothing; say which one is meant",
+            ));
         }
         match self.desk {
             Desk::Here(here) => {
@@ -162,7 +165,7 @@ impl Desk {
     fn unfit(&self, answer: &Answer, error: &serde_json::Error) -> Failure {
         match self {
             Self::Here(_) => {
-                Failure::new(Kind::Internal, format!("what was answered cannot be read: {error}"))
+                Failure::new(FailureKind::Internal, format!("what was answered cannot be read: {error}"))
             }
             Self::There(there) => there.garbled(answer, error),
         }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_a2a_wire::sse::{SseEvent, SseParser};
 use rialto_edge::fetch::{Body, Request};
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 
 use super::there::There;
 
@@ -36,7 +36,7 @@ impl Stream<'_> {
                 return Ok(None);
             };
             let events = self.parser.feed(&bytes).map_err(|error| {
-                Failure::new(Kind::PeerGarbled, format!("{}: {error}", self.there.base()))
+                Failure::new(FailureKind::PeerGarbled, format!("{}: {error}", self.there.base()))
             })?;
             self.ready.extend(events);
         }

@@ -13,7 +13,7 @@ use rialto_edge::{
 use rialto_model::{
     call::HOPS_HEADER,
     credential::Secret,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
 };
 use serde::Deserialize;
 use url::Url;
@@ -130,7 +130,7 @@ impl There {
         match answer.status {
             StatusCode::UNAUTHORIZED => self.unknown(answer),
             status if status.is_redirection() => Failure::new(
-                Kind::PeerGarbled,
+                FailureKind::PeerGarbled,
                 format!(
                     "{base} sends us to another address (HTTP {}); give --server that one",
                     status.as_u16()
@@ -163,7 +163,7 @@ impl There {
                 "{base} is no Rialto server: it answers with {media}; see that --server names the address that `rialto serve` printed"
             )
         };
-        Failure::new(Kind::PeerGarbled, message)
+        Failure::new(FailureKind::PeerGarbled, message)
     }
 
     /// Nobody, or something that is not there.
@@ -173,18 +173,18 @@ impl There {
             let message = format!(
                 "there is nothing at {base} for this token: see that the org and project in --server are those the token was made for"
             );
-            return Failure::new(Kind::NotFound, message);
+            return Failure::new(FailureKind::NotFound, message);
         }
         match self.version().await {
             Some(version) => Failure::new(
-                Kind::Unsupported,
+                FailureKind::Unsupported,
                 format!(
                     "the server at {base} runs Rialto {version}, which does not know {method} /api/v1{path}; update it to {} or later",
                     env!("CARGO_PKG_VERSION")
                 ),
             ),
             None => Failure::new(
-                Kind::PeerGarbled,
+                FailureKind::PeerGarbled,
                 format!(
                     "{base} is no Rialto server: it answers with HTTP {}; see that --server names the address that `rialto serve` printed",
                     answer.status.as_u16()
@@ -204,7 +204,7 @@ impl There {
             ),
             None => format!("{base} does not let this token in; {how}"),
         };
-        Failure::new(Kind::Unauthenticated, message)
+        Failure::new(FailureKind::Unauthenticated, message)
     }
 
     /// Makes an exchange, up to the headers of the answer.
@@ -217,30 +217,30 @@ impl There {
         let base = &self.base;
         match error {
             FetchError::Forbidden(why) => Failure::new(
-                Kind::Denied,
+                FailureKind::Denied,
                 format!(
                     "{base} may not be called: {why}; see [outbound] in the configuration of this machine"
                 ),
             ),
             FetchError::NotSent(why) => {
                 let message = format!("{base} could not be reached: {why}; {}", advice(why));
-                Failure::new(Kind::PeerUnreachable, message).not_sent()
+                Failure::new(FailureKind::PeerUnreachable, message).not_sent()
             }
             FetchError::Local(why) => {
-                Failure::new(Kind::Internal, format!("{base} was not called: {why}")).not_sent()
+                Failure::new(FailureKind::Internal, format!("{base} was not called: {why}")).not_sent()
             }
             FetchError::Broken(why) => Failure::new(
-                Kind::PeerUnreachable,
+                FailureKind::PeerUnreachable,
                 format!(
                     "the connection to {base} broke: {why}; look whether it was done before you try again"
                 ),
             ),
             FetchError::Timeout(_) => Failure::new(
-                Kind::PeerTimeout,
+                FailureKind::PeerTimeout,
                 format!("{base} {error}; look whether it was done before you try again"),
             ),
             FetchError::TooLarge(_) => {
-                Failure::new(Kind::PeerGarbled, format!("{base}: {error}; ask for less at once"))
+                Failure::new(FailureKind::PeerGarbled, format!("{base}: {error}; ask for less at once"))
             }
         }
     }
@@ -251,7 +251,7 @@ impl There {
     }
 
     fn request_to(&self, method: Method, address: &str) -> Result<Request, Failure> {
-        let wrong = |what: &str| Failure::new(Kind::Invalid, format!("{what} cannot be sent"));
+        let wrong = |what: &str| Failure::new(FailureKind::Invalid, format!("{what} cannot be sent"));
         let uri: Uri = address.parse().map_err(|_| wrong("this address"))?;
         // Whoever names a server may name one of this network.
         let mut request = Request { reach: Reach::Private, limit: Some(LIMIT), ..Request::new(method, uri) };

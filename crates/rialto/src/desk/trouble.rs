@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
 };
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(super) fn refusal(answer: &Answer) -> Option<String> {
 pub(super) fn told(answer: &Answer) -> Failure {
     let mut said: Extra = serde_json::from_slice(&answer.body).unwrap_or_default();
     let text = |said: &Extra, name: &str| said.get(name).and_then(|value| value.read::<String>().ok());
-    let kind = text(&said, "class").and_then(|class| Kind::of_class(&class));
+    let kind = text(&said, "class").and_then(|class| FailureKind::of_class(&class));
     let message = text(&said, "detail").or_else(|| text(&said, "message"));
     let message = message.unwrap_or_else(|| format!("answered with HTTP {}", answer.status.as_u16()));
     let failure = Failure::new(kind.unwrap_or_else(|| kind_of(answer.status)), message);
@@ -55,15 +55,15 @@ pub(super) fn told(answer: &Answer) -> Failure {
 }
 
 /// The kind of trouble that a status means when nothing else says so.
-pub(super) fn kind_of(status: StatusCode) -> Kind {
+pub(super) fn kind_of(status: StatusCode) -> FailureKind {
     match status {
-        StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
-        StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => Kind::Denied,
-        StatusCode::NOT_FOUND => Kind::NotFound,
-        StatusCode::CONFLICT => Kind::Conflict,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Kind::Busy,
-        status if status.is_client_error() => Kind::Invalid,
-        _ => Kind::PeerUnreachable,
+        StatusCode::UNAUTHORIZED => FailureKind::Unauthenticated,
+        StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => FailureKind::Denied,
+        StatusCode::NOT_FOUND => FailureKind::NotFound,
+        StatusCode::CONFLICT => FailureKind::Conflict,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => FailureKind::Busy,
+        status if status.is_client_error() => FailureKind::Invalid,
+        _ => FailureKind::PeerUnreachable,
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_kind_of_failure_comes_back_as_it_was() {
-        for kind in Kind::ALL {
+        for kind in FailureKind::ALL {
             let plain = Failure::new(kind, "so \"it\" went");
             assert_eq!(there_and_back(&plain).await, plain);
             let data = Json::parse(r#"{"path":"/a","near":["x","y"],"retryAfter":3}"#).unwrap();
@@ -96,7 +96,7 @@ mod tests {
         let answer =
             Answer { status: StatusCode::SERVICE_UNAVAILABLE, media: "application/json".to_owned(), body };
         let failure = told(&answer);
-        assert_eq!((failure.kind, failure.message.as_str()), (Kind::Busy, "it is stopping"));
+        assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Busy, "it is stopping"));
         assert_eq!(failure.data.unwrap().get(), r#"{"retryAfter":1}"#);
     }
 }

@@ -12,11 +12,11 @@ use rialto_edge::problem;
 use rialto_engine::Engine;
 use rialto_flow::{definition::Trigger, run::Runner};
 use rialto_model::{
-    call::{Caller, Door},
-    failure::{Failure, Kind},
+    call::{Caller, EntryProtocol},
+    failure::{Failure, FailureKind},
     flow::{Flow, FlowStatus},
     json::{Json, MAX_DEPTH, is_too_deep},
-    rights::Right,
+    token_scopes::TokenScope,
 };
 use serde_json::json;
 
@@ -52,10 +52,10 @@ impl Hooks {
     /// Begins a run, which goes on by itself.
     async fn begin(&self, path: &str, request: Request) -> Result<Response, Failure> {
         let caller = request.extensions().get::<Caller>().cloned();
-        let unknown = || Failure::new(Kind::Unauthenticated, "this request does not say who calls");
+        let unknown = || Failure::new(FailureKind::Unauthenticated, "this request does not say who calls");
         let caller = caller.ok_or_else(unknown)?;
-        if !caller.rights.have(Right::Call) {
-            return Err(Right::Call.lacking());
+        if !caller.rights.have(TokenScope::Call) {
+            return Err(TokenScope::Call.lacking());
         }
         let trace = rialto_edge::trace::of(request.headers());
         let flow = self.meant(&caller, path).await?;
@@ -63,7 +63,7 @@ impl Hooks {
         let target = self.runner.book().target_of(&self.engine, &caller, &flow.name, false).await?;
         let request = rialto_engine::Request {
             trace,
-            ..rialto_engine::Request::skill(caller, Door::Http, target, input)
+            ..rialto_engine::Request::skill(caller, EntryProtocol::Http, target, input)
         };
         let running = self.engine.call(request).await?;
         let told = json!({ "runId": running.task(), "state": "running" });
@@ -83,12 +83,12 @@ impl Hooks {
                 return Ok(flow);
             }
         }
-        Err(Failure::new(Kind::NotFound, format!("no workflow has the address {HOOKS}/{path}")))
+        Err(Failure::new(FailureKind::NotFound, format!("no workflow has the address {HOOKS}/{path}")))
     }
 
     /// What a run is given: the body, or an empty object.
     async fn input(&self, request: Request) -> Result<Json, Failure> {
-        let invalid = |message: String| Failure::new(Kind::Invalid, message);
+        let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
         let body = to_bytes(request.into_body(), self.max_body_bytes).await;
         let body = body.map_err(|_| invalid("the body did not come whole, or is too large".to_owned()))?;
         if is_too_deep(&body) {

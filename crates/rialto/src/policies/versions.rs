@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use rialto_model::{
     ids::OrgId,
-    policy::{PolicyChange, PolicyVersion},
+    policy::{PolicyChange, RecordedPolicyChange},
 };
 
 use super::{SaveError, Shelf, book::stored_name, file_error, write_whole};
@@ -101,8 +101,8 @@ impl Versions {
 
 // === impl Version ===
 
-impl From<PolicyVersion> for Version {
-    fn from(made: PolicyVersion) -> Self {
+impl From<RecordedPolicyChange> for Version {
+    fn from(made: RecordedPolicyChange) -> Self {
         let PolicyChange { name, text, at, by } = made.change;
         let version = i64::try_from(made.version).unwrap_or(i64::MAX);
         let (owner, name) = stored_name(&name);

@@ -8,7 +8,7 @@ use std::{
 use rialto_engine::Engine;
 use rialto_model::{
     clock::{Clock, SystemClock},
-    store::{Store, Swept},
+    store::{Store, SweepReport},
 };
 use rialto_policy::Source;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ pub(super) async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Confi
         while !stop.is_cancelled() {
             let begun = Instant::now();
             match store.sweep(old).await {
-                Ok(swept) if swept == Swept::default() => break,
+                Ok(swept) if swept == SweepReport::default() => break,
                 Ok(swept) => (tasks, audit) = (tasks + swept.tasks, audit + swept.audit),
                 Err(error) => {
                     tracing::error!("old tasks and audit records could not be removed: {error}");

@@ -23,9 +23,9 @@ use prometheus_client::{
 use rialto_engine::Registry;
 use rialto_model::{
     agent::Agent,
-    failure::Kind,
+    audit_event::{AuditEvent, AuditPhase, Hook, InvocationOutcome},
+    failure::FailureKind,
     maps::FastMap,
-    verb::{Hook, Outcome, Phase, VerbEvent},
 };
 
 /// How calls come out, as it is told.
@@ -98,21 +98,23 @@ impl CallCounts {
 }
 
 impl Hook for CallCounts {
-    fn hear(&self, event: &mut VerbEvent) {
+    fn hear(&self, event: &mut AuditEvent) {
         let outcome = match (event.phase, event.outcome, &event.error) {
-            (Phase::PostVerb, outcome, _) => {
+            (AuditPhase::PostVerb, outcome, _) => {
                 let agent = self.agent(&event.verb.agent_card_id);
                 agent.durations.add(event.took.unwrap_or_default());
                 // Why a call failed is told right after; a call that waits was answered with its question.
-                if outcome == Some(Outcome::Failed) {
+                if outcome == Some(InvocationOutcome::Failed) {
                     return;
                 }
                 agent.skill(&event.verb.skill_id).add(0);
                 return;
             }
-            (Phase::VerbError, _, Some(error)) => outcome_of(error.code),
-            (Phase::VerbError, _, None)
-            | (Phase::PreVerb | Phase::Breaker | Phase::Guardrail | Phase::Admin, ..) => return,
+            (AuditPhase::VerbError, _, Some(error)) => outcome_of(error.code),
+            (AuditPhase::VerbError, _, None)
+            | (AuditPhase::PreVerb | AuditPhase::Breaker | AuditPhase::Guardrail | AuditPhase::Admin, ..) => {
+                return;
+            }
         };
         self.agent(&event.verb.agent_card_id).skill(&event.verb.skill_id).add(outcome);
     }
@@ -216,16 +218,16 @@ fn found<T: Default>(map: &RwLock<FastMap<String, Arc<T>>>, key: &str) -> Arc<T>
 
 /// The place of what a failure with this code counts as.
 fn outcome_of(code: i64) -> usize {
-    let is = |kind: Kind| kind.rpc_code() == code;
+    let is = |kind: FailureKind| kind.rpc_code() == code;
     let name = match code {
-        _ if is(Kind::PeerFailed) => "failed",
-        _ if is(Kind::Denied) => "denied",
-        _ if is(Kind::Blocked) => "blocked",
-        _ if is(Kind::Invalid) => "invalid",
-        _ if is(Kind::PeerTimeout) => "timeout",
-        _ if is(Kind::PeerUnreachable) => "unreachable",
-        _ if is(Kind::PeerGarbled) => "garbled",
-        _ if is(Kind::Busy) => "busy",
+        _ if is(FailureKind::PeerFailed) => "failed",
+        _ if is(FailureKind::Denied) => "denied",
+        _ if is(FailureKind::Blocked) => "blocked",
+        _ if is(FailureKind::Invalid) => "invalid",
+        _ if is(FailureKind::PeerTimeout) => "timeout",
+        _ if is(FailureKind::PeerUnreachable) => "unreachable",
+        _ if is(FailureKind::PeerGarbled) => "garbled",
+        _ if is(FailureKind::Busy) => "busy",
         _ => "error",
     };
     OUTCOMES.iter().position(|known| *known == name).unwrap_or(OUTCOMES.len())
@@ -249,9 +251,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_failure_counts_as_something() {
-        assert_eq!(OUTCOMES[outcome_of(Kind::Denied.rpc_code())], "denied");
-        assert_eq!(OUTCOMES[outcome_of(Kind::PeerTimeout.rpc_code())], "timeout");
-        assert_eq!(OUTCOMES[outcome_of(Kind::Internal.rpc_code())], "error");
+        assert_eq!(OUTCOMES[outcome_of(FailureKind::Denied.rpc_code())], "denied");
+        assert_eq!(OUTCOMES[outcome_of(FailureKind::PeerTimeout.rpc_code())], "timeout");
+        assert_eq!(OUTCOMES[outcome_of(FailureKind::Internal.rpc_code())], "error");
         assert_eq!(OUTCOMES[outcome_of(-1)], "error");
     }
 }

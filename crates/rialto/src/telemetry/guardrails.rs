@@ -8,7 +8,7 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, NoLabelSet},
     metrics::MetricType,
 };
-use rialto_model::verb::{Hook, Phase, VerbEvent};
+use rialto_model::audit_event::{AuditEvent, AuditPhase, Hook};
 use serde::Deserialize;
 
 /// Counts findings, by check, action and direction: there are few of each.
@@ -32,8 +32,8 @@ struct Fact {
 // === impl GuardCounts ===
 
 impl Hook for GuardCounts {
-    fn hear(&self, event: &mut VerbEvent) {
-        if event.phase != Phase::Guardrail {
+    fn hear(&self, event: &mut AuditEvent) {
+        if event.phase != AuditPhase::Guardrail {
             return;
         }
         let Ok(facts) = event.verb.args.read::<Facts>() else { return };

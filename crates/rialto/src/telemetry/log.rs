@@ -7,7 +7,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use rialto_guard::secrets::mask_secrets;
-use rialto_model::verb::{Hook, Outcome, Phase, Verb, VerbError, VerbEvent};
+use rialto_model::audit_event::{
+    AuditEvent, AuditPhase, Hook, InvocationError, InvocationOutcome, SkillInvocation,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
@@ -75,8 +77,8 @@ impl CallLog {
         Self { tells_all }
     }
 
-    fn done(&self, verb: &Verb, took_ms: u64) {
-        let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = verb;
+    fn done(&self, verb: &SkillInvocation, took_ms: u64) {
+        let SkillInvocation { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = verb;
         macro_rules! tell {
             ($level:ident) => {
                 tracing::$level!(
@@ -95,13 +97,14 @@ impl CallLog {
 }
 
 impl Hook for CallLog {
-    fn hear(&self, event: &mut VerbEvent) {
+    fn hear(&self, event: &mut AuditEvent) {
         match (event.phase, &event.error) {
-            (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => {
+            (AuditPhase::PostVerb, _) if event.outcome != Some(InvocationOutcome::Failed) => {
                 self.done(&event.verb, event.duration_ms.unwrap_or_default());
             }
-            (Phase::VerbError, Some(error)) => {
-                let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = &*event.verb;
+            (AuditPhase::VerbError, Some(error)) => {
+                let SkillInvocation { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } =
+                    &*event.verb;
                 tracing::warn!(
                     task.id = &**task_id,
                     agent.id = &**agent_card_id,
@@ -113,17 +116,17 @@ impl Hook for CallLog {
                     error.code
                 );
             }
-            (Phase::Admin, error) => administered(event, error.as_ref()),
+            (AuditPhase::Admin, error) => administered(event, error.as_ref()),
             // Whoever turns a breaker or finds something says so itself.
-            (Phase::Breaker | Phase::Guardrail, _) => {}
-            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
+            (AuditPhase::Breaker | AuditPhase::Guardrail, _) => {}
+            (AuditPhase::PreVerb | AuditPhase::PostVerb | AuditPhase::VerbError, _) => {}
         }
     }
 }
 
 /// One line for each administrative operation. What it changed stands in the audit trail only.
-fn administered(event: &VerbEvent, error: Option<&VerbError>) {
-    let Verb { verb: name, org_id, agent_card_id, caller, .. } = &*event.verb;
+fn administered(event: &AuditEvent, error: Option<&InvocationError>) {
+    let SkillInvocation { verb: name, org_id, agent_card_id, caller, .. } = &*event.verb;
     let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
     let (agent, org, ended) = (&**agent_card_id, &**org_id, outcome(event, error));
     tracing::info!(
@@ -137,7 +140,7 @@ fn administered(event: &VerbEvent, error: Option<&VerbError>) {
     );
 }
 
-const fn outcome(event: &VerbEvent, error: Option<&VerbError>) -> &'static str {
+const fn outcome(event: &AuditEvent, error: Option<&InvocationError>) -> &'static str {
     match error {
         _ if event.context.denied => "refused",
         Some(_) => "failed",

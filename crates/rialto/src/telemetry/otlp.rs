@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::{
     resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans, Status, span::SpanKind, status::StatusCode},
 };
-use rialto_model::{clock::Timestamp, trace::Trace, verb::Verb};
+use rialto_model::{audit_event::SkillInvocation, clock::Timestamp, trace::Trace};
 
 /// Builds the request that exports `spans` under the name of this service.
 pub(crate) fn export_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
@@ -30,7 +30,7 @@ pub(crate) fn export_request(service: &str, spans: Vec<Span>) -> ExportTraceServ
 
 /// Builds the span of a call that ended, as failed if there is a `code`. It holds no arguments and no text of callers or agents.
 pub(crate) fn span_of_call(
-    verb: &Verb,
+    verb: &SkillInvocation,
     trace: &Trace,
     (begun, ended): (Timestamp, Timestamp),
     code: Option<i64>,

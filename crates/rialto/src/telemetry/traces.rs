@@ -25,8 +25,8 @@ use rialto_edge::{
     fetch::{self, Fetch},
 };
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, Hook, InvocationOutcome, SkillInvocation},
     clock::Timestamp,
-    verb::{Hook, Outcome, Phase, Verb, VerbEvent},
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -75,7 +75,7 @@ pub(crate) struct SpanCounts {
 
 /// A call that has ended.
 struct Ended {
-    verb: Arc<Verb>,
+    verb: Arc<SkillInvocation>,
     at: Timestamp,
     took: Duration,
     code: Option<i64>,
@@ -140,13 +140,13 @@ impl Traces {
 }
 
 impl Hook for Traces {
-    fn hear(&self, event: &mut VerbEvent) {
+    fn hear(&self, event: &mut AuditEvent) {
         let code = match (event.phase, &event.error) {
-            (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => None,
+            (AuditPhase::PostVerb, _) if event.outcome != Some(InvocationOutcome::Failed) => None,
             // A failure is told twice, and the second time with its code.
-            (Phase::VerbError, Some(error)) => Some(error.code),
-            (Phase::Breaker | Phase::Guardrail | Phase::Admin, _)
-            | (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => return,
+            (AuditPhase::VerbError, Some(error)) => Some(error.code),
+            (AuditPhase::Breaker | AuditPhase::Guardrail | AuditPhase::Admin, _)
+            | (AuditPhase::PreVerb | AuditPhase::PostVerb | AuditPhase::VerbError, _) => return,
         };
         if !event.verb.trace.as_ref().is_some_and(|trace| trace.is_sampled()) {
             return;

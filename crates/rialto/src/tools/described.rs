@@ -2,7 +2,7 @@
 
 use rialto_engine::registry::Deployment;
 use rialto_model::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::Scope,
 };
 use serde::Deserialize;
@@ -20,7 +20,7 @@ enum Described {
 
 /// What is to be deployed in a project.
 pub(crate) fn read(text: &str, scope: &Scope) -> Result<Deployment, Failure> {
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
     let described: Described = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
     described.deployment(scope).map_err(invalid)
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rialto_model::{agent::Agent, deployed::Backing, ids::AgentId};
+use rialto_model::{agent::Agent, backing::Backing, ids::AgentId};
 
 /// Maximum time that readiness waits, counted from the start.
 const MAX_WAIT: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use rialto_engine::{Engine, FaintEngine, Request};
 use rialto_mcp::backend::Sampler;
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::{CallTarget, Caller, EntryProtocol},
     message::{Content, Part},
 };
 use serde_json::{Value, json};
@@ -31,12 +31,12 @@ pub(super) fn sampler(engine: &Later) -> Sampler {
 async fn say(engine: &Engine, caller: Caller, name: &str, params: &Value) -> Result<Value, String> {
     let target = engine.resolve(&caller, name).or_else(|| {
         let agent = engine.registry().find(&caller.scope, name).ok()?;
-        let target = Target { agent, skill: None };
+        let target = CallTarget { agent, skill: None };
         engine.may_discover(&caller, &target).then_some(target)
     });
     let target = target.ok_or_else(|| format!("there is no agent or skill \"{name}\""))?;
     let model = target.verb();
-    let request = Request::message(caller, Door::Library, target, vec![Part::text(words(params))]);
+    let request = Request::message(caller, EntryProtocol::Library, target, vec![Part::text(words(params))]);
     let running = engine.call(request).await.map_err(|failure| failure.message)?;
     let task = running.finish().await.map_err(|failure| failure.message)?;
     if !task.head.state.is_terminal() {

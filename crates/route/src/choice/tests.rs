@@ -8,7 +8,7 @@ fn entrant() -> Entrant {
         health: Health::Healthy,
         active: 0,
         cents: None,
-        posterior: Posterior::default(),
+        posterior: SuccessRate::default(),
         barred: None,
     }
 }
@@ -23,7 +23,7 @@ fn any_entrant() -> impl Strategy<Value = Entrant> {
     let barred = proptest::option::weighted(0.2, Just("denied".to_owned()));
     (0.01..1.0, health, 0_u64..15, 0.0..200.0, 0.0..200.0, barred).prop_map(
         |(fit, health, active, wins, losses, barred)| {
-            let posterior = Posterior { wins, losses, observed: 1, ..Posterior::default() };
+            let posterior = SuccessRate { wins, losses, observed: 1, ..SuccessRate::default() };
             Entrant { fit, health, active, cents: None, posterior, barred }
         },
     )
@@ -60,12 +60,12 @@ fn prices_count_only_if_somebody_says_so() {
 
 #[test]
 fn one_that_is_known_to_be_good_is_chosen_almost_always() {
-    let good = Posterior { wins: 90.0, losses: 10.0, observed: 100, ..Posterior::default() };
-    let bad = Posterior { wins: 30.0, losses: 70.0, observed: 100, ..Posterior::default() };
+    let good = SuccessRate { wins: 90.0, losses: 10.0, observed: 100, ..SuccessRate::default() };
+    let bad = SuccessRate { wins: 30.0, losses: 70.0, observed: 100, ..SuccessRate::default() };
     let entrants = [bad, good].map(|posterior| Entrant { posterior, ..entrant() });
     let chosen = |seed| ranked(&weigh(&entrants, &Rules::default(), seed))[0];
     assert_eq!((0..1_000).filter(|seed| chosen(*seed) == 1).count(), 1_000);
-    let unknown = [Posterior::default(), good].map(|posterior| Entrant { posterior, ..entrant() });
+    let unknown = [SuccessRate::default(), good].map(|posterior| Entrant { posterior, ..entrant() });
     let tried = (0..1_000).filter(|seed| ranked(&weigh(&unknown, &Rules::default(), *seed))[0] == 0).count();
     assert!((50..200).contains(&tried), "one that nobody knows is tried at times: {tried}");
 }

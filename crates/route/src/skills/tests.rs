@@ -23,10 +23,10 @@ fn index() -> SkillIndex {
     SkillIndex::of(7, agents.map(Arc::new).into())
 }
 
-fn work(work_type: &str, description: &str, required: &[&str]) -> Work {
+fn work(work_type: &str, description: &str, required: &[&str]) -> WorkDescription {
     let required_skills = required.iter().map(|item| (*item).to_owned()).collect();
     let (work_type, description) = (work_type.to_owned(), description.to_owned());
-    Work { work_type, description, required_skills, ..Work::default() }
+    WorkDescription { work_type, description, required_skills, ..WorkDescription::default() }
 }
 
 fn slugs(fits: &Fits) -> Vec<(&str, &str)> {
@@ -84,7 +84,7 @@ fn of_what_was_asked_for_each_part_counts_its_share() {
 #[test]
 fn who_has_nothing_of_it_does_not_fit() {
     assert!(index().fits(&work("gardening", "roses", &[]), 9).best.is_empty());
-    assert!(index().fits(&Work::default(), 9).best.is_empty());
+    assert!(index().fits(&WorkDescription::default(), 9).best.is_empty());
     assert!(SkillIndex::of(1, Vec::new()).fits(&work("qa", "tests", &["qa"]), 9).best.is_empty());
 }
 
@@ -100,7 +100,7 @@ fn who_does_not_take_what_is_sent_comes_last_and_is_told_why() {
         agent("Anything", vec![takes("any", &["*/*"])]),
     ];
     let index = SkillIndex::of(1, agents.map(Arc::new).into());
-    let asked = |modes: &[&str]| Work {
+    let asked = |modes: &[&str]| WorkDescription {
         input_modes: modes.iter().map(|mode| (*mode).to_owned()).collect(),
         ..work("ocr", "", &[])
     };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
+    agent::{Agent, CardRevision, Health, PendingCard, Probe, RowStorage},
     card::Card,
-    credential::{Credential, Source},
+    credential::{Credential, SecretSource},
     ids::AgentId,
     json::Json,
     store::{AgentStore, Store, StoreError},
@@ -50,7 +50,7 @@ impl AgentStore for PostgresStore {
     }
 
     async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError> {
-        if agent.keep == Keep::Session {
+        if agent.keep == RowStorage::Session {
             tracing::debug!(agent.id = %agent.id, "agent {} belongs to this process and is not stored", agent.id);
             return Ok(self.generation());
         }
@@ -71,7 +71,7 @@ impl AgentStore for PostgresStore {
         Ok(made)
     }
 
-    async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+    async fn card_history(&self, id: &AgentId) -> Result<Vec<CardRevision>, StoreError> {
         Ok(history(&self.client().await?, id).await?)
     }
 
@@ -147,7 +147,7 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
         &agent.last_error,
         &signed(agent.version),
         &backing,
-        &(agent.keep == Keep::Configured),
+        &(agent.keep == RowStorage::Configured),
     ];
     sql::execute(client, statement, &values).await.map(drop).map_err(|failure| {
         failure
@@ -160,7 +160,7 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
 /// Where the token comes from, as JSON. A token that was handed over is never written down.
 fn credential_text(credential: Option<&Credential>) -> Result<Option<String>, PostgresError> {
     match credential {
-        None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
+        None | Some(Credential { source: SecretSource::Held(_), .. }) => Ok(None),
         Some(reference) => json(reference).map(Some),
     }
 }
@@ -232,7 +232,7 @@ fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Postgr
         health: row.word("health_status")?,
         signature: row.word("signature")?,
         backing: row.maybe_json("backing")?.unwrap_or_default(),
-        keep: if row.get("configured")? { Keep::Configured } else { Keep::Stored },
+        keep: if row.get("configured")? { RowStorage::Configured } else { RowStorage::Stored },
         credential: row.maybe_json("credential")?,
         allow_private: row.get("allow_private")?,
         card_path: row.get("card_path")?,
@@ -251,14 +251,14 @@ fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Postgr
 pub(super) async fn history(
     client: &impl GenericClient,
     id: &AgentId,
-) -> Result<Vec<OldCard>, PostgresError> {
+) -> Result<Vec<CardRevision>, PostgresError> {
     let select = "SELECT replaced_at, card FROM card_history WHERE agent = $1 ORDER BY row DESC";
     let rows = sql::rows(client, select, &[&id.as_str()]).await?;
     let card = |row| {
         let row = Cells(row);
         let card = Json::parse(row.text("card")?)
             .map_err(|error| PostgresError::corrupt(format!("an old card of {id}: {error}")))?;
-        Ok(OldCard { replaced_at: row.at("replaced_at")?, card })
+        Ok(CardRevision { replaced_at: row.at("replaced_at")?, card })
     };
     rows.iter().map(card).collect()
 }

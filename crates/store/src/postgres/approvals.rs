@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided},
+    approval::{Approval, ApprovalFilter, ApprovalVerdict},
     ids::{ApprovalId, OrgId, TaskId},
     store::{ApprovalStore, StoreError},
 };
@@ -29,14 +29,14 @@ impl ApprovalStore for PostgresStore {
         Ok(list(&self.client().await?, filter).await?)
     }
 
-    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+    async fn decide_approval(&self, id: &ApprovalId, decided: &ApprovalVerdict) -> Result<bool, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
         let counts = decide(&transaction, id, decided).await?;
         Ok(self.commit(transaction, counts).await?.is_some())
     }
 
-    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+    async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
         Ok(settle(&self.client().await?, id).await?)
     }
 }
@@ -88,7 +88,7 @@ pub(super) async fn list(
 pub(super) async fn decide(
     client: &impl GenericClient,
     id: &ApprovalId,
-    decided: &Decided,
+    decided: &ApprovalVerdict,
 ) -> Result<bool, PostgresError> {
     let update = "UPDATE approvals SET decided = $2 WHERE id = $1 AND decided IS NULL";
     Ok(sql::execute(client, update, &[&id.as_str(), &json(decided)?]).await? > 0)

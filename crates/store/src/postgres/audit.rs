@@ -16,11 +16,11 @@ use async_trait::async_trait;
 use futures::{TryStreamExt, pin_mut};
 use jiff::Timestamp;
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
     cost::{CostQuery, CostSum},
     ids::{AgentId, OrgId, Scope, TaskId},
-    store::{AuditFilter, AuditOutcome, AuditStore, Audited, StoreError, Verdict},
-    verb::VerbEvent,
+    store::{AuditFilter, AuditOutcome, AuditStore, ChainVerification, StoreError, StoredAuditEvent},
 };
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
@@ -64,23 +64,30 @@ type Ends = HashMap<i64, ChainLink>;
 
 #[async_trait]
 impl AuditStore for PostgresStore {
-    async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn audit(&self, events: Vec<AuditEvent>) -> Result<(), StoreError> {
         self.journal.write(JournalWrite::Audit(events)).await
     }
 
-    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_records(
+        &self,
+        scope: &Scope,
+        filter: &AuditFilter,
+    ) -> Result<Vec<StoredAuditEvent>, StoreError> {
         Ok(trail(&self.client().await?, &scope.org, filter).await?)
     }
 
-    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<StoredAuditEvent>, StoreError> {
         Ok(after(&self.client().await?, record, limit).await?)
     }
 
-    async fn audit_end(&self) -> Result<u64, StoreError> {
+    async fn last_audit_number(&self) -> Result<u64, StoreError> {
         Ok(end(&self.client().await?).await?)
     }
 
-    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
+    async fn verify_audit_with_progress(
+        &self,
+        reached: Arc<AtomicU64>,
+    ) -> Result<ChainVerification, StoreError> {
         let mut client = self.client().await?;
         let reading = client.snapshot().await?;
         let verdict = verify(&reading, &reached).await?;
@@ -122,7 +129,7 @@ pub(super) async fn trail(
     client: &impl GenericClient,
     org: &OrgId,
     filter: &AuditFilter,
-) -> Result<Vec<Audited>, PostgresError> {
+) -> Result<Vec<StoredAuditEvent>, PostgresError> {
     let outcome = match filter.outcome {
         None => "",
         Some(AuditOutcome::Completed) => " AND outcome = 'completed'",
@@ -153,7 +160,7 @@ pub(super) async fn after(
     client: &impl GenericClient,
     record: u64,
     most: usize,
-) -> Result<Vec<Audited>, PostgresError> {
+) -> Result<Vec<StoredAuditEvent>, PostgresError> {
     let end = end(client).await?;
     let select = "
         SELECT record, seal, event FROM (
@@ -178,7 +185,10 @@ pub(super) async fn after(
 
 /// Compares every record with its seal. The transaction sees all of it at one moment: records that are added meanwhile are
 /// the next look's.
-pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Result<Verdict, PostgresError> {
+pub(super) async fn verify(
+    reading: &Transaction<'_>,
+    reached: &AtomicU64,
+) -> Result<ChainVerification, PostgresError> {
     let swept = links(reading, "SELECT chain, number, seal FROM audit_swept").await?;
     let last =
         links(reading, "SELECT chain, last_number AS number, last_seal AS seal FROM audit_chains").await?;
@@ -198,7 +208,7 @@ pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Re
         if crossings.remove(&(chain, next.record)).is_some_and(|seal| seal != hex(&next.seal)) {
             let why =
                 format!("record {} is not the one that other chains have seen", named(chain, next.record));
-            return Ok(Verdict::Broken { record: number(next.record), why });
+            return Ok(ChainVerification::Broken { record: number(next.record), why });
         }
         ends.insert(chain, next);
         newest = row.try_get("record")?;
@@ -207,18 +217,18 @@ pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Re
     }
     for (&chain, end) in &ends {
         let last = last.get(&chain).copied().unwrap_or_else(|| start(chain));
-        if let broken @ Verdict::Broken { .. } = end.verdict(begin(&swept, chain).record, &last) {
+        if let broken @ ChainVerification::Broken { .. } = end.verdict(begin(&swept, chain).record, &last) {
             return Ok(broken);
         }
     }
     if let Some((&(chain, record), _)) = crossings.iter().next() {
         let why = format!("record {} is missing, which other chains have seen", named(chain, record));
-        return Ok(Verdict::Broken { record: number(record), why });
+        return Ok(ChainVerification::Broken { record: number(record), why });
     }
     if newest == 0 {
         newest = sql::row(reading, SELECT_LAST_NUMBER, &[]).await?.try_get("given")?;
     }
-    Ok(Verdict::Sound { records, last: number(newest), seal: seal_of(&ends) })
+    Ok(ChainVerification::Sound { records, last: number(newest), seal: seal_of(&ends) })
 }
 
 /// Forgets the oldest records from before `moment`. Answers how many went. If somebody else is sweeping, it is left to them.
@@ -247,11 +257,15 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
 }
 
 /// Whether a record is the one that follows `link` in its chain.
-fn follow(chain: i64, link: &ChainLink, row: &Row) -> Result<Result<ChainLink, Verdict>, PostgresError> {
+fn follow(
+    chain: i64,
+    link: &ChainLink,
+    row: &Row,
+) -> Result<Result<ChainLink, ChainVerification>, PostgresError> {
     let (record, at): (i64, i64) = (row.try_get("number")?, row.try_get("at")?);
     let broken = |record: i64, why: &str| {
         let why = format!("record {} {why}", named(chain, record));
-        Ok(Err(Verdict::Broken { record: number(record), why }))
+        Ok(Err(ChainVerification::Broken { record: number(record), why }))
     };
     if record != link.record + 1 {
         return broken(link.record + 1, "is missing");
@@ -266,7 +280,7 @@ fn follow(chain: i64, link: &ChainLink, row: &Row) -> Result<Result<ChainLink, V
     let is_filed = if filed == Filed::cross_link() {
         serde_json::from_str::<Vec<CrossLink>>(text).is_ok()
     } else {
-        serde_json::from_str::<VerbEvent>(text).is_ok_and(|event| filed == Filed::of(&event))
+        serde_json::from_str::<AuditEvent>(text).is_ok_and(|event| filed == Filed::of(&event))
     };
     if !is_filed {
         return broken(record, "is not filed under what it says");
@@ -324,9 +338,9 @@ fn named(chain: i64, record: i64) -> String {
     if chain == 0 { record.to_string() } else { format!("{record} of chain {chain}") }
 }
 
-fn audited(row: &Row) -> Result<Audited, PostgresError> {
+fn audited(row: &Row) -> Result<StoredAuditEvent, PostgresError> {
     let record = Cells(row).number("record")?;
     let event = serde_json::from_str(row.try_get("event")?)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
-    Ok(Audited { record, follows: record.saturating_sub(1), seal: hex(row.try_get("seal")?), event })
+    Ok(StoredAuditEvent { record, follows: record.saturating_sub(1), seal: hex(row.try_get("seal")?), event })
 }

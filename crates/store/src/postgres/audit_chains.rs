@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rialto_model::verb::{Outcome, VerbEvent};
+use rialto_model::audit_event::{AuditEvent, InvocationOutcome};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -153,7 +153,7 @@ impl Chain {
     pub(super) fn seal<'a>(
         &self,
         cross_links: &[CrossLink],
-        events: &[&'a VerbEvent],
+        events: &[&'a AuditEvent],
         now: Timestamp,
     ) -> Result<SealedRecords<'a>, PostgresError> {
         let mut records = Vec::with_capacity(events.len() + 1);
@@ -243,7 +243,7 @@ impl SealedRecords<'_> {
 // === impl UnsealedRecord ===
 
 impl<'a> UnsealedRecord<'a> {
-    fn of(event: &'a VerbEvent) -> Result<Self, PostgresError> {
+    fn of(event: &'a AuditEvent) -> Result<Self, PostgresError> {
         Ok(Self {
             org: &event.verb.org_id,
             at: nanoseconds(event.emitted_at)?,
@@ -261,7 +261,7 @@ impl<'a> Filed<'a> {
         Self { phase: CROSS_LINK, ..Self::default() }
     }
 
-    pub(super) fn of(event: &'a VerbEvent) -> Self {
+    pub(super) fn of(event: &'a AuditEvent) -> Self {
         Self {
             phase: event.phase.as_str(),
             verb: &event.verb.verb,
@@ -269,9 +269,9 @@ impl<'a> Filed<'a> {
             caller: &event.verb.caller,
             task: &event.verb.task_id,
             outcome: event.outcome.map(|outcome| match outcome {
-                Outcome::Completed => "completed",
-                Outcome::Waiting => "waiting",
-                Outcome::Failed => "failed",
+                InvocationOutcome::Completed => "completed",
+                InvocationOutcome::Waiting => "waiting",
+                InvocationOutcome::Failed => "failed",
             }),
             denied: event.context.denied,
             estimated_millionths: event.estimated_cents.map(|cents| signed(cents.millionths())),

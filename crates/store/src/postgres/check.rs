@@ -1,8 +1,8 @@
 //! Check of what is stored in PostgreSQL: references, every row that can be read, and audit seals. Pages are the server's own business.
 
 use rialto_model::store::{
-    AgentStore, AuditStore, PolicyStore, SecretStore, StoreError, TenantStore, TokenStore, Verdict,
-    WebhookStore,
+    AgentStore, AuditStore, ChainVerification, PolicySourceStore, SecretStore, StoreError, TenantStore,
+    TokenStore, WebhookStore,
 };
 
 use super::{PostgresStore, column::Cells, connection::GenericClient, error::PostgresError, sql};
@@ -61,8 +61,8 @@ impl PostgresStore {
         }
         progress("audit seals");
         match self.verify_audit().await? {
-            Verdict::Sound { records, .. } => report.audit_records = records,
-            Verdict::Broken { record, why } => {
+            ChainVerification::Sound { records, .. } => report.audit_records = records,
+            ChainVerification::Broken { record, why } => {
                 report.add("audit", format!("record {record} is not as it was written: {why}"));
             }
         }

@@ -124,7 +124,7 @@ fn parse<T: DeserializeOwned>(word: &str) -> Result<T, WordError> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{agent::Trust, card::Dialect};
+    use rialto_model::{agent::AgentTrust, card::Dialect};
 
     use super::*;
 
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn a_word_is_the_one_the_model_uses_and_no_other() {
-        assert_eq!(parse::<Trust>(&word(&Trust::Trusted).unwrap()), Ok(Trust::Trusted));
+        assert_eq!(parse::<AgentTrust>(&word(&AgentTrust::Trusted).unwrap()), Ok(AgentTrust::Trusted));
         assert_eq!(parse::<Dialect>(&word(&Dialect::V10).unwrap()), Ok(Dialect::V10));
-        assert!(parse::<Trust>("friend").is_err());
+        assert!(parse::<AgentTrust>("friend").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use rialto_model::{
     ids::{AgentId, ContextId, Scope, TaskId},
-    store::{MAX_COUNTED_TASKS, TalkFilter, Talks},
+    store::{ConversationFilter, ConversationTasks, MAX_COUNTED_TASKS},
     task::TaskState,
 };
 
@@ -18,8 +18,8 @@ use super::{
 pub(super) async fn list(
     client: &impl GenericClient,
     scope: &Scope,
-    filter: &TalkFilter,
-) -> Result<Talks, PostgresError> {
+    filter: &ConversationFilter,
+) -> Result<ConversationTasks, PostgresError> {
     let common = "
         FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND context IS NOT NULL
             AND ($4::text IS NULL OR context = $4) AND ($5::text IS NULL OR state = $5)
@@ -42,5 +42,5 @@ pub(super) async fn list(
     let more: [Value<'_>; 3] = [&behind_at, &behind_id, &most];
     let rows = sql::rows(client, &page, &[&narrowed[..], &more].concat()).await?;
     let heads = rows.iter().map(head).collect::<Result<_, _>>()?;
-    Ok(Talks { heads, total: Cells(&count).number("total")? })
+    Ok(ConversationTasks { heads, total: Cells(&count).number("total")? })
 }

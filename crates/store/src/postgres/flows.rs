@@ -7,10 +7,10 @@ mod schedules;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
+    flow::{Flow, FlowRun, FlowSchedule, FlowStep, RunChange, RunFilter, RunRecord},
     ids::{Scope, TaskId},
     store::{FlowStore, StoreError},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 
 use super::{PostgresStore, begin};
@@ -32,7 +32,12 @@ impl FlowStore for PostgresStore {
         Ok(definitions::find(&self.client().await?, scope, name, version).await?)
     }
 
-    async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError> {
+    async fn put_flow(
+        &self,
+        flow: &Flow,
+        expected: u64,
+        schedules: &[FlowSchedule],
+    ) -> Result<u64, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
         let version = definitions::put(&transaction, flow, expected).await?;
@@ -102,15 +107,19 @@ impl FlowStore for PostgresStore {
         Ok(runs::wake(&self.client().await?, now, again, limit).await?)
     }
 
-    async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError> {
+    async fn schedules(&self, scope: &Scope) -> Result<Vec<FlowSchedule>, StoreError> {
         Ok(schedules::all(&self.client().await?, scope).await?)
     }
 
-    async fn due_schedules(&self, lease: &Lease, limit: usize) -> Result<Vec<Schedule>, StoreError> {
+    async fn due_schedules(
+        &self,
+        lease: &DeliveryLease,
+        limit: usize,
+    ) -> Result<Vec<FlowSchedule>, StoreError> {
         Ok(schedules::due(&self.client().await?, lease, limit).await?)
     }
 
-    async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> Result<bool, StoreError> {
+    async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError> {
         Ok(schedules::note(&self.client().await?, schedule, holder).await?)
     }
 }

@@ -12,10 +12,10 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::AuditEvent,
     clock::{Clock, SystemClock},
-    store::{Entry, MessageClaim, StoreError},
+    store::{MessageClaim, StoreError, TaskAppend},
     task::TaskHead,
-    verb::VerbEvent,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -60,11 +60,11 @@ const MAX_CHAINS_TRIED: usize = 8;
 /// Something to be written to the journal.
 pub(super) enum JournalWrite {
     /// A new task, and what it begins with.
-    Open(Box<Entry>),
+    Open(Box<TaskAppend>),
     /// Something that has happened to a task.
-    Append(Box<Entry>),
+    Append(Box<TaskAppend>),
     /// What was announced and belongs to no task.
-    Audit(Vec<VerbEvent>),
+    Audit(Vec<AuditEvent>),
     /// A claim of a message.
     Claim(MessageClaim),
 }
@@ -171,16 +171,16 @@ impl JournalWrite {
         if let Self::Open(entry) = self { Some(&entry.head) } else { None }
     }
 
-    fn entry(&self) -> Option<&Entry> {
+    fn entry(&self) -> Option<&TaskAppend> {
         if let Self::Append(entry) = self { Some(entry) } else { None }
     }
 
     /// What has happened, to a new task or to one that was there.
-    fn told(&self) -> Option<&Entry> {
+    fn told(&self) -> Option<&TaskAppend> {
         if let Self::Open(entry) | Self::Append(entry) = self { Some(entry) } else { None }
     }
 
-    fn announced(&self) -> &[VerbEvent] {
+    fn announced(&self) -> &[AuditEvent] {
         match self {
             Self::Audit(audit) => audit,
             Self::Open(entry) | Self::Append(entry) => &entry.audit,
@@ -318,7 +318,7 @@ impl BatchWriter {
     async fn write_batch(&mut self, lines: &[&JournalWrite]) -> Result<BatchOutcome, PostgresError> {
         let now = SystemClock.now();
         let client = self.client().await?;
-        let events: Vec<&VerbEvent> = lines.iter().flat_map(|line| line.announced()).collect();
+        let events: Vec<&AuditEvent> = lines.iter().flat_map(|line| line.announced()).collect();
         // Until the commit is known to have worked, it is not known where our chain ends.
         let mut chain = match self.chain.take() {
             Some(chain) => chain,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use rialto_model::{
-    ids::{Runner, TaskId},
+    ids::{ProcessId, TaskId},
     store::{LeaseStore, StoreError},
     task::TaskHead,
 };
@@ -51,30 +51,30 @@ struct LeaseConnection {
 
 #[async_trait]
 impl LeaseStore for PostgresStore {
-    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+    async fn acquire_lease(&self, runner: ProcessId, until: Timestamp) -> Result<(), StoreError> {
         self.leases.add_own(runner);
         Ok(beat(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
     }
 
-    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+    async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, StoreError> {
         Ok(self.leases.renew(runner, self.clock.to_server_time(until)).await?)
     }
 
-    async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
+    async fn is_process_alive(&self, runner: ProcessId, now: Timestamp) -> Result<bool, StoreError> {
         Ok(is_at_work(&self.client().await?, runner, self.clock.to_server_time(now)).await?)
     }
 
-    async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
+    async fn assign_task(&self, task: &TaskId, runner: ProcessId) -> Result<(), StoreError> {
         Ok(assign_task(&self.client().await?, task, runner).await?)
     }
 
-    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+    async fn release_lease(&self, runner: ProcessId) -> Result<(), StoreError> {
         Ok(retire(&self.client().await?, runner).await?)
     }
 
-    async fn take_over(
+    async fn take_over_tasks(
         &self,
-        runner: Runner,
+        runner: ProcessId,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
@@ -85,7 +85,7 @@ impl LeaseStore for PostgresStore {
         Ok(taken)
     }
 
-    async fn attend(&self, _: Runner) -> Result<bool, StoreError> {
+    async fn lock_process(&self, _: ProcessId) -> Result<bool, StoreError> {
         Ok(false)
     }
 }
@@ -94,8 +94,8 @@ impl LeaseStore for PostgresStore {
 
 impl OwnRunners {
     /// The number, if it is one of ours; else zero.
-    pub(super) fn own_or_zero(&self, runner: Runner) -> i64 {
-        let is_ours = runner != Runner::NOBODY && self.0.read().contains(&runner.get());
+    pub(super) fn own_or_zero(&self, runner: ProcessId) -> i64 {
+        let is_ours = runner != ProcessId::NOBODY && self.0.read().contains(&runner.get());
         if is_ours { runner.get().cast_signed() } else { 0 }
     }
 }
@@ -113,12 +113,12 @@ impl Leases {
     }
 
     /// This number is one of ours.
-    pub(super) fn add_own(&self, runner: Runner) {
+    pub(super) fn add_own(&self, runner: ProcessId) {
         self.own.0.write().insert(runner.get());
     }
 
     /// Renews a lease. Answers whether it was not lost.
-    pub(super) async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, PostgresError> {
+    pub(super) async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, PostgresError> {
         let mut connection = self.connection.lock().await;
         let renewing = async {
             let ready = match connection.take() {
@@ -158,7 +158,7 @@ impl Drop for LeaseConnection {
 /// A process is at work.
 pub(super) async fn beat(
     client: &impl GenericClient,
-    runner: Runner,
+    runner: ProcessId,
     until: Timestamp,
 ) -> Result<(), PostgresError> {
     let upsert = "
@@ -169,7 +169,7 @@ pub(super) async fn beat(
 /// A process is still at work. Answers whether nobody has taken it for gone. On a connection that is used for nothing else.
 pub(super) async fn renew(
     client: &tokio_postgres::Client,
-    runner: Runner,
+    runner: ProcessId,
     until: Timestamp,
 ) -> Result<bool, PostgresError> {
     let update = "UPDATE runners SET until = $2 WHERE id = $1";
@@ -180,7 +180,7 @@ pub(super) async fn renew(
 /// Whether a process has said that it is at work, and is not late to say so again.
 pub(super) async fn is_at_work(
     client: &impl GenericClient,
-    runner: Runner,
+    runner: ProcessId,
     now: Timestamp,
 ) -> Result<bool, PostgresError> {
     let select = "SELECT id FROM runners WHERE id = $1 AND until >= $2";
@@ -192,14 +192,14 @@ pub(super) async fn is_at_work(
 async fn assign_task(
     client: &impl GenericClient,
     task: &TaskId,
-    runner: Runner,
+    runner: ProcessId,
 ) -> Result<(), PostgresError> {
     let update = "UPDATE tasks SET runner = $2 WHERE id = $1";
     sql::execute(client, update, &[&task.as_str(), &runner.get().cast_signed()]).await.map(drop)
 }
 
 /// A process works no more.
-pub(super) async fn retire(client: &impl GenericClient, runner: Runner) -> Result<(), PostgresError> {
+pub(super) async fn retire(client: &impl GenericClient, runner: ProcessId) -> Result<(), PostgresError> {
     let delete = "DELETE FROM runners WHERE id = $1";
     sql::execute(client, delete, &[&runner.get().cast_signed()]).await.map(drop)
 }
@@ -208,7 +208,7 @@ pub(super) async fn retire(client: &impl GenericClient, runner: Runner) -> Resul
 /// them.
 pub(super) async fn take_over(
     client: &impl GenericClient,
-    runner: Runner,
+    runner: ProcessId,
     now: Timestamp,
     most: usize,
 ) -> Result<Vec<TaskHead>, PostgresError> {

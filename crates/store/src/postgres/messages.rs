@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{Runner, Scope, TaskId},
-    store::{MOST_NAMESAKES, MessageClaim, MessageStore, StoreError},
+    ids::{ProcessId, Scope, TaskId},
+    store::{MAX_TASKS_PER_MESSAGE, MessageClaim, MessageStore, StoreError},
     task::TaskHead,
 };
 
@@ -28,7 +28,7 @@ pub(super) const CLAIM: &str = "
 
 #[async_trait]
 impl MessageStore for PostgresStore {
-    async fn tasks_of_message(
+    async fn tasks_by_message(
         &self,
         scope: &Scope,
         caller: &CallerId,
@@ -45,7 +45,7 @@ impl MessageStore for PostgresStore {
         Ok(release(&self.client().await?, claim).await?)
     }
 
-    async fn messages(&self, _: Runner, _: usize) -> Result<Option<Vec<u64>>, StoreError> {
+    async fn message_numbers(&self, _: ProcessId, _: usize) -> Result<Option<Vec<u64>>, StoreError> {
         // Other processes may share the database at any time.
         Ok(None)
     }
@@ -71,7 +71,7 @@ pub(super) async fn find_others(
         let claim = MessageClaim {
             key: key.clone(),
             task,
-            runner: Runner::from(runner.cast_unsigned()),
+            runner: ProcessId::from(runner.cast_unsigned()),
             at: row.at("at")?,
         };
         Ok((key, claim))
@@ -102,7 +102,7 @@ pub(super) async fn of_message(
     let select = "
         SELECT * FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND message = $4
         ORDER BY created_at DESC, id DESC LIMIT $5";
-    let most = limit(MOST_NAMESAKES);
+    let most = limit(MAX_TASKS_PER_MESSAGE);
     let values: [Value<'_>; 5] =
         [&scope.org.as_str(), &scope.project.as_str(), &caller.as_str(), &message, &most];
     sql::rows(client, select, &values).await?.iter().map(head).collect()

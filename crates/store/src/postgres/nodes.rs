@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
     store::{NodeStore, StoreError},
 };
@@ -80,7 +80,7 @@ impl NodeStore for PostgresStore {
         Ok(is_there)
     }
 
-    async fn retire_node(&self, runner: Runner) -> Result<(), StoreError> {
+    async fn retire_node(&self, runner: ProcessId) -> Result<(), StoreError> {
         let (client, runner) = (self.client().await?, runner.get().cast_signed());
         sql::execute(&client, "DELETE FROM nodes WHERE runner = $1 AND drained_at IS NULL", &[&runner])
             .await?;
@@ -94,7 +94,7 @@ fn status(row: &Row) -> Result<NodeStatus, PostgresError> {
     let row = Cells(row);
     let node = Node {
         name: row.text("name")?,
-        runner: Runner::from(row.number("runner")?),
+        runner: ProcessId::from(row.number("runner")?),
         process: process_from(row.get("process")?),
         address: row.text("address")?,
         version: row.text("version")?,

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rialto_model::{
-    policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
-    store::{PolicyStore, StoreError},
+    policy::{MAX_POLICY_VERSIONS, PolicyChange, PolicySet, RecordedPolicyChange, StoredPolicy},
+    store::{PolicySourceStore, StoreError},
 };
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 
 #[async_trait]
-impl PolicyStore for PostgresStore {
+impl PolicySourceStore for PostgresStore {
     async fn policies(&self) -> Result<PolicySet, StoreError> {
         Ok(all(&self.client().await?).await?)
     }
@@ -29,7 +29,7 @@ impl PolicyStore for PostgresStore {
         Ok(made)
     }
 
-    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+    async fn policy_history(&self, name: &str) -> Result<Vec<RecordedPolicyChange>, StoreError> {
         Ok(history(&self.client().await?, name).await?)
     }
 }
@@ -44,7 +44,7 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, Postgr
     for row in rows.iter().map(Cells) {
         set.version = row.number("last")?;
         if let Some(text) = row.get("text")? {
-            set.policies.push(KeptPolicy { name: row.text("name")?, text });
+            set.policies.push(StoredPolicy { name: row.text("name")?, text });
         }
     }
     Ok(set)
@@ -68,14 +68,14 @@ async fn write_change(
     sql::execute(client, insert, &values).await?;
     let trim = "DELETE FROM policy_changes WHERE name = $1 AND version <=
         (SELECT version FROM policy_changes WHERE name = $1 ORDER BY version DESC LIMIT 1 OFFSET $2)";
-    sql::execute(client, trim, &[&change.name, &limit(KEPT)]).await.map(drop)
+    sql::execute(client, trim, &[&change.name, &limit(MAX_POLICY_VERSIONS)]).await.map(drop)
 }
 
 /// The changes of one, newest first.
 pub(super) async fn history(
     client: &impl GenericClient,
     name: &str,
-) -> Result<Vec<PolicyVersion>, PostgresError> {
+) -> Result<Vec<RecordedPolicyChange>, PostgresError> {
     let select = "SELECT * FROM policy_changes WHERE name = $1 ORDER BY version DESC";
     let rows = sql::rows(client, select, &[&name]).await?;
     let version = |row| {
@@ -86,7 +86,7 @@ pub(super) async fn history(
             at: row.at("at")?,
             by: row.text("by")?,
         };
-        Ok(PolicyVersion { version: row.number("version")?, change })
+        Ok(RecordedPolicyChange { version: row.number("version")?, change })
     };
     rows.iter().map(version).collect()
 }

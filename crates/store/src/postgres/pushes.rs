@@ -5,9 +5,9 @@ use rialto_model::{
     call::CallerId,
     credential::Secret,
     ids::{Scope, TaskId, TokenId},
-    push::{Login, Push, PushStanding},
+    push::{PushDeliveryState, PushLogin, PushSubscription},
     store::{PushConfigStore, StoreError},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use tokio_postgres::Row;
 
@@ -21,11 +21,11 @@ use super::{
 
 #[async_trait]
 impl PushConfigStore for PostgresStore {
-    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+    async fn put_push(&self, push: &PushSubscription) -> Result<(), StoreError> {
         Ok(put(&self.client().await?, push).await?)
     }
 
-    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(of_task(&self.client().await?, task).await?)
     }
 
@@ -33,11 +33,15 @@ impl PushConfigStore for PostgresStore {
         Ok(remove(&self.client().await?, task, id).await?)
     }
 
-    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+    async fn due_pushes(
+        &self,
+        lease: &DeliveryLease,
+        limit: usize,
+    ) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(due(&self.client().await?, lease, limit).await?)
     }
 
-    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+    async fn record_push_delivery(&self, push: &PushSubscription, holder: &str) -> Result<bool, StoreError> {
         Ok(note(&self.client().await?, push, holder).await?)
     }
 
@@ -45,17 +49,17 @@ impl PushConfigStore for PostgresStore {
         Ok(tokens(&self.client().await?).await?)
     }
 
-    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+    async fn remove_pushes_with_token(&self, token: &TokenId) -> Result<u64, StoreError> {
         Ok(remove_of(&self.client().await?, token).await?)
     }
 
-    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, StoreError> {
         Ok(dead(&self.client().await?, scope, limit).await?)
     }
 }
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
-pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), PostgresError> {
+pub(super) async fn put(client: &impl GenericClient, push: &PushSubscription) -> Result<(), PostgresError> {
     let login = push.login.as_ref();
     let schemes = login.map(|login| login.schemes.join(" "));
     let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
@@ -86,7 +90,10 @@ pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), 
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) async fn of_task(client: &impl GenericClient, task: &TaskId) -> Result<Vec<Push>, PostgresError> {
+pub(super) async fn of_task(
+    client: &impl GenericClient,
+    task: &TaskId,
+) -> Result<Vec<PushSubscription>, PostgresError> {
     let select = "SELECT * FROM push_configs WHERE task = $1 ORDER BY created_at, id";
     sql::rows(client, select, &[&task.as_str()]).await?.iter().map(push).collect()
 }
@@ -118,9 +125,9 @@ pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> R
 /// them.
 pub(super) async fn due(
     client: &impl GenericClient,
-    lease: &Lease,
+    lease: &DeliveryLease,
     most: usize,
-) -> Result<Vec<Push>, PostgresError> {
+) -> Result<Vec<PushSubscription>, PostgresError> {
     let take = "
         WITH due AS (
             SELECT p.task, p.id FROM push_configs p JOIN tasks t ON t.id = p.task
@@ -140,7 +147,7 @@ pub(super) async fn due(
 /// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
 pub(super) async fn note(
     client: &impl GenericClient,
-    push: &Push,
+    push: &PushSubscription,
     holder: &str,
 ) -> Result<bool, PostgresError> {
     let update = "
@@ -166,7 +173,7 @@ pub(super) async fn dead(
     client: &impl GenericClient,
     of: &Scope,
     most: usize,
-) -> Result<Vec<Push>, PostgresError> {
+) -> Result<Vec<PushSubscription>, PostgresError> {
     let select = "
         SELECT * FROM push_configs WHERE dead AND org = $1 AND project = $2 ORDER BY created_at DESC LIMIT $3";
     let values: [Value<'_>; 3] = [&of.org.as_str(), &of.project.as_str(), &limit(most)];
@@ -180,10 +187,10 @@ pub(super) async fn sweep(client: &impl GenericClient) -> Result<(), PostgresErr
     sql::execute(client, delete, &[]).await.map(drop)
 }
 
-fn push(row: &Row) -> Result<Push, PostgresError> {
+fn push(row: &Row) -> Result<PushSubscription, PostgresError> {
     let row = Cells(row);
     let credentials: Option<String> = row.get("credentials")?;
-    Ok(Push {
+    Ok(PushSubscription {
         task: TaskId::from(row.text("task")?),
         id: row.text("id")?,
         scope: row.scope()?,
@@ -191,14 +198,14 @@ fn push(row: &Row) -> Result<Push, PostgresError> {
         created_with: row.get::<Option<String>>("created_with")?.map(TokenId::from),
         url: row.text("url")?,
         token: row.get::<Option<String>>("token")?.map(Secret::from),
-        login: row.get::<Option<String>>("schemes")?.map(|schemes| Login {
+        login: row.get::<Option<String>>("schemes")?.map(|schemes| PushLogin {
             schemes: schemes.split_whitespace().map(str::to_owned).collect(),
             credentials: credentials.map(Secret::from),
         }),
         dialect: row.word("dialect")?,
         extra: row.json("extra")?,
         created_at: row.at("created_at")?,
-        standing: PushStanding {
+        standing: PushDeliveryState {
             told: row.number("told")?,
             failures: u32::try_from(row.number("failures")?).unwrap_or(u32::MAX),
             next_attempt_at: row.maybe_at("next_attempt_at")?,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rialto_model::{
-    ids::Runner,
+    ids::ProcessId,
     relay::{MAX_RELAYED_CALL_AGE, RelayProgress, RelayedCall},
     store::{RelayStore, StoreError},
 };
@@ -34,14 +34,14 @@ const ADD_EVENTS: &str = "
 
 #[async_trait]
 impl RelayStore for PostgresStore {
-    async fn hold_program(&self, program: &str, candidates: &[Runner]) -> Result<Runner, StoreError> {
+    async fn hold_program(&self, program: &str, candidates: &[ProcessId]) -> Result<ProcessId, StoreError> {
         let numbers: Vec<i64> = candidates.iter().map(|runner| runner.get().cast_signed()).collect();
         let first = numbers.first().copied().unwrap_or_default();
         let row = sql::row(&self.client().await?, HOLD, &[&program, &first, &numbers]).await?;
         Ok(runner(&row, "runner")?)
     }
 
-    async fn program_holders(&self) -> Result<Vec<(String, Runner)>, StoreError> {
+    async fn program_holders(&self) -> Result<Vec<(String, ProcessId)>, StoreError> {
         let select = "SELECT program, runner FROM program_holders";
         let rows = sql::rows(&self.client().await?, select, &[]).await?;
         let read = |row: &Row| Ok((Cells(row).text("program")?, runner(row, "runner")?));
@@ -59,7 +59,7 @@ impl RelayStore for PostgresStore {
         Ok(())
     }
 
-    async fn take_relayed_calls(&self, receiver: Runner) -> Result<Vec<RelayedCall>, StoreError> {
+    async fn take_relayed_calls(&self, receiver: ProcessId) -> Result<Vec<RelayedCall>, StoreError> {
         let take = "
             UPDATE relayed_calls SET is_taken = TRUE WHERE receiver = $1 AND NOT is_taken
             RETURNING id, sender, receiver, body, at";
@@ -99,8 +99,8 @@ impl RelayStore for PostgresStore {
     }
 }
 
-fn runner(row: &Row, name: &str) -> Result<Runner, PostgresError> {
-    Ok(Runner::from(Cells(row).number(name)?))
+fn runner(row: &Row, name: &str) -> Result<ProcessId, PostgresError> {
+    Ok(ProcessId::from(Cells(row).number(name)?))
 }
 
 fn call(row: &Row) -> Result<RelayedCall, PostgresError> {

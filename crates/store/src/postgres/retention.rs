@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use rialto_model::{
     ids::OrgId,
-    store::{RetentionStore, StoreError, Sweep, Swept},
+    store::{RetentionStore, StoreError, SweepLimits, SweepReport},
 };
 
 use super::{
@@ -19,10 +19,10 @@ impl RetentionStore for PostgresStore {
         Ok(org_bytes(&self.client().await?).await?)
     }
 
-    async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
+    async fn sweep(&self, sweep: SweepLimits) -> Result<SweepReport, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
-        let mut swept = Swept::default();
+        let mut swept = SweepReport::default();
         if let Some(moment) = sweep.tasks_before {
             swept.tasks = tasks::sweep(&transaction, moment).await?;
             if swept.tasks > 0 {

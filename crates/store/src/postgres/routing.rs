@@ -8,8 +8,8 @@ use rialto_model::{
     clock::Timestamp,
     ids::{AgentId, DispatchId, OrgId, Scope, TaskId},
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
-        Unsettled,
+        AssignmentEnd, AssignmentOutcome, Dispatch, DispatchFilter, EndedAssignment, RoutingStats,
+        RoutingStatsQuery, SlotReservation, SuccessRate,
     },
     store::{RoutingStore, StoreError},
 };
@@ -27,20 +27,23 @@ const MAX_SWEPT_DISPATCHES: i64 = 1_000;
 
 #[async_trait]
 impl RoutingStore for PostgresStore {
-    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, Standing>, StoreError> {
+    async fn routing_stats(
+        &self,
+        query: &RoutingStatsQuery,
+    ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
         Ok(standings(&self.client().await?, query).await?)
     }
 
-    async fn works(
+    async fn success_rates(
         &self,
         org: &OrgId,
         agent: &AgentId,
         limit: usize,
-    ) -> Result<Vec<(String, Posterior)>, StoreError> {
+    ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
         Ok(works(&self.client().await?, org, agent, limit).await?)
     }
 
-    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+    async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
         let is_taken = reserve(&transaction, reservation).await?;
@@ -48,7 +51,7 @@ impl RoutingStore for PostgresStore {
         Ok(is_taken)
     }
 
-    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+    async fn end_assignment(&self, task: &TaskId, end: &AssignmentEnd) -> Result<bool, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
         let is_news = record_end(&transaction, task, end).await?;
@@ -56,7 +59,7 @@ impl RoutingStore for PostgresStore {
         Ok(is_news)
     }
 
-    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+    async fn ended_assignments(&self, limit: usize) -> Result<Vec<EndedAssignment>, StoreError> {
         Ok(unsettled(&self.client().await?, limit).await?)
     }
 
@@ -68,11 +71,11 @@ impl RoutingStore for PostgresStore {
 /// What is known of these agents.
 pub(super) async fn standings(
     client: &impl GenericClient,
-    query: &StandingQuery,
-) -> Result<BTreeMap<AgentId, Standing>, PostgresError> {
+    query: &RoutingStatsQuery,
+) -> Result<BTreeMap<AgentId, RoutingStats>, PostgresError> {
     let agents: Vec<&str> = query.agents.iter().map(AgentId::as_str).collect();
     let org = query.org.as_str();
-    let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
+    let mut standings: BTreeMap<AgentId, RoutingStats> = BTreeMap::new();
     let select = "
         SELECT agent, wins, losses, recent_wins, recent_losses, observed FROM arms
         WHERE org = $1 AND work_type = $2 AND agent = ANY ($3)";
@@ -103,7 +106,7 @@ pub(super) async fn works(
     org: &OrgId,
     agent: &AgentId,
     most: usize,
-) -> Result<Vec<(String, Posterior)>, PostgresError> {
+) -> Result<Vec<(String, SuccessRate)>, PostgresError> {
     let select = "
         SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
         WHERE org = $1 AND agent = $2 ORDER BY updated_at DESC, work_type LIMIT $3";
@@ -112,8 +115,8 @@ pub(super) async fn works(
     rows.iter().map(|row| Ok((Cells(row).text("work_type")?, posterior(Cells(row))?))).collect()
 }
 
-fn posterior(row: Cells<'_>) -> Result<Posterior, PostgresError> {
-    Ok(Posterior {
+fn posterior(row: Cells<'_>) -> Result<SuccessRate, PostgresError> {
+    Ok(SuccessRate {
         wins: row.get("wins")?,
         losses: row.get("losses")?,
         recent_wins: row.get("recent_wins")?,
@@ -125,7 +128,7 @@ fn posterior(row: Cells<'_>) -> Result<Posterior, PostgresError> {
 /// Takes a slot and writes the decision down, if there is one left. One at a time for each agent.
 pub(super) async fn reserve(
     client: &impl GenericClient,
-    wanted: &Reservation,
+    wanted: &SlotReservation,
 ) -> Result<bool, PostgresError> {
     let (dispatch, play) = (&wanted.dispatch, &wanted.play);
     let (org, agent) = (dispatch.scope.org.as_str(), play.agent.as_str());
@@ -169,7 +172,7 @@ pub(super) async fn reserve(
 async fn record_end(
     client: &impl GenericClient,
     task: &TaskId,
-    end: &PlayEnd,
+    end: &AssignmentEnd,
 ) -> Result<bool, PostgresError> {
     let update = "
         UPDATE plays SET outcome = $2, ended_at = $3 WHERE task = $1 AND outcome IS NULL
@@ -190,7 +193,8 @@ async fn record_end(
         WHERE org = $1 AND work_type = $2 AND agent = $3 FOR UPDATE";
     let known = sql::maybe_row(client, select, &[&org, &work_type, &agent]).await?;
     let known = known.as_ref().map(|row| posterior(Cells(row))).transpose()?.unwrap_or_default();
-    let Posterior { wins, losses, recent_wins, recent_losses, observed } = known.after(reward, end.discount);
+    let SuccessRate { wins, losses, recent_wins, recent_losses, observed } =
+        known.after(reward, end.discount);
     let observed = i64::try_from(observed).unwrap_or(i64::MAX);
     let update = "
         UPDATE arms SET wins = $4, losses = $5, recent_wins = $6, recent_losses = $7, observed = $8, updated_at = $9
@@ -205,14 +209,14 @@ async fn record_end(
 pub(super) async fn unsettled(
     client: &impl GenericClient,
     most: usize,
-) -> Result<Vec<Unsettled>, PostgresError> {
+) -> Result<Vec<EndedAssignment>, PostgresError> {
     let select = "
         SELECT tasks.id, tasks.state, tasks.created_at, tasks.updated_at
         FROM plays JOIN tasks ON tasks.id = plays.task
         WHERE plays.outcome IS NULL AND NOT tasks.open ORDER BY tasks.id LIMIT $1";
     let unsettled = |row| {
         let row = Cells(row);
-        Ok(Unsettled {
+        Ok(EndedAssignment {
             task: TaskId::from(row.text("id")?),
             state: row.word("state")?,
             begun_at: row.at("created_at")?,
@@ -248,7 +252,7 @@ pub(super) async fn list(
         rows.iter().map(|row| Cells(row).json("record")).collect::<Result<_, _>>()?;
     let ids: Vec<&str> = found.iter().map(|dispatch| dispatch.id.as_str()).collect();
     let select = "SELECT task, outcome FROM plays WHERE dispatch = ANY ($1) AND outcome IS NOT NULL";
-    let mut outcomes: BTreeMap<String, PlayOutcome> = BTreeMap::new();
+    let mut outcomes: BTreeMap<String, AssignmentOutcome> = BTreeMap::new();
     for row in sql::rows(client, select, &[&ids]).await? {
         let row = Cells(&row);
         outcomes.insert(row.text("task")?, row.word("outcome")?);

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rialto_model::{
     credential::Secret,
-    store::{Sealed, SecretStore, StoreError},
+    store::{SealedSecret, SecretStore, StoreError},
 };
 
 use super::{
@@ -16,11 +16,11 @@ use super::{
 
 #[async_trait]
 impl SecretStore for PostgresStore {
-    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+    async fn secrets(&self) -> Result<Vec<SealedSecret>, StoreError> {
         Ok(all(&self.client().await?).await?)
     }
 
-    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError> {
+    async fn put_secrets(&self, secrets: Vec<SealedSecret>) -> Result<u64, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
         put(&transaction, &secrets).await?;
@@ -44,7 +44,7 @@ impl SecretStore for PostgresStore {
 }
 
 /// Keeps these, in place of those with the same names.
-pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Result<(), PostgresError> {
+pub(super) async fn put(client: &impl GenericClient, secrets: &[SealedSecret]) -> Result<(), PostgresError> {
     let put = "INSERT INTO secrets (name, key, text, set_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (name) DO UPDATE SET key = excluded.key, text = excluded.text, set_at = excluded.set_at";
     for secret in secrets {
@@ -61,11 +61,11 @@ pub(super) async fn remove(client: &impl GenericClient, name: &str) -> Result<bo
 }
 
 /// All of them, in the order of their names.
-pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, PostgresError> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<SealedSecret>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM secrets ORDER BY name", &[]).await?;
     let secret = |row| {
         let row = Cells(row);
-        Ok(Sealed {
+        Ok(SealedSecret {
             name: row.text("name")?,
             key: row.text("key")?,
             text: row.get("text")?,

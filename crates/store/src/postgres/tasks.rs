@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
-    event::{Event, Recorded, Remote},
-    ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
+    event::{Event, RecordedEvent, RemoteIds},
+    ids::{AgentId, ContextId, OrgId, ProcessId, Scope, SkillId, TaskId},
     json::Json,
-    store::{Entry, StoreError, TalkFilter, Talks, TaskFilter, TaskStore},
+    store::{ConversationFilter, ConversationTasks, StoreError, TaskAppend, TaskFilter, TaskStore},
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use tokio_postgres::Row;
 
@@ -37,7 +37,7 @@ const SELECT_BY_REMOTE_ID: &str = "
 
 #[async_trait]
 impl TaskStore for PostgresStore {
-    async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn open_task(&self, head: &TaskHead, audit: Vec<AuditEvent>) -> Result<(), StoreError> {
         self.begin_task(head, &[], audit).await
     }
 
@@ -45,13 +45,15 @@ impl TaskStore for PostgresStore {
         &self,
         head: &TaskHead,
         first: &[Event],
-        audit: Vec<VerbEvent>,
+        audit: Vec<AuditEvent>,
     ) -> Result<(), StoreError> {
         let (head, at, events) = (head.clone(), head.updated_at, first.to_vec());
-        self.journal.write(JournalWrite::Open(Box::new(Entry { head, expected: 0, events, at, audit }))).await
+        self.journal
+            .write(JournalWrite::Open(Box::new(TaskAppend { head, expected: 0, events, at, audit })))
+            .await
     }
 
-    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+    async fn append(&self, entry: TaskAppend) -> Result<(), StoreError> {
         self.journal.write(JournalWrite::Append(Box::new(entry))).await
     }
 
@@ -59,7 +61,7 @@ impl TaskStore for PostgresStore {
         Ok(find(&self.client().await?, scope, id).await?)
     }
 
-    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError> {
+    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<RecordedEvent>, StoreError> {
         Ok(events(&self.client().await?, task, after).await?)
     }
 
@@ -67,7 +69,11 @@ impl TaskStore for PostgresStore {
         Ok(list(&self.client().await?, scope, filter).await?)
     }
 
-    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+    async fn conversation_tasks(
+        &self,
+        scope: &Scope,
+        filter: &ConversationFilter,
+    ) -> Result<ConversationTasks, StoreError> {
         Ok(conversations::list(&self.client().await?, scope, filter).await?)
     }
 
@@ -139,7 +145,7 @@ pub(super) async fn events(
     client: &impl GenericClient,
     task: &TaskId,
     after: u64,
-) -> Result<Vec<Recorded>, PostgresError> {
+) -> Result<Vec<RecordedEvent>, PostgresError> {
     let select = "SELECT last, at, events FROM task_events WHERE task = $1 AND last > $2 ORDER BY last";
     let rows = sql::rows(client, select, &[&task.as_str(), &signed(after)]).await?;
     let mut events = Vec::new();
@@ -148,7 +154,7 @@ pub(super) async fn events(
         let batch: Vec<Event> = serde_json::from_str(row.try_get("events")?)
             .map_err(|error| PostgresError::corrupt(format!("events up to {last} of {task}: {error}")))?;
         let first = (last + 1).saturating_sub(batch.len() as u64);
-        let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
+        let recorded = (first..).zip(batch).map(|(seq, event)| RecordedEvent { seq, at, event });
         events.extend(recorded.filter(|recorded| recorded.seq > after));
     }
     Ok(events)
@@ -188,10 +194,10 @@ pub(super) fn head(row: &Row) -> Result<TaskHead, PostgresError> {
         args,
         context: row.get::<Option<String>>("context")?.map(ContextId::from),
         message: row.get::<Option<String>>("message")?.map(Into::into),
-        runner: Runner::from(row.get::<i64>("runner")?.cast_unsigned()),
+        runner: ProcessId::from(row.get::<i64>("runner")?.cast_unsigned()),
         state: row.word("state")?,
         version: row.number("version")?,
-        remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
+        remote: RemoteIds { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
         created_at: row.at("created_at")?,
         updated_at: row.at("updated_at")?,
     })

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::OrgId,
     store::{StoreError, WebhookStore},
-    verb::Phase,
-    webhook::{Lease, Leased, Standing, Webhook},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 
 use super::{
@@ -43,11 +43,16 @@ impl WebhookStore for PostgresStore {
         self.commit(transaction, is_there).await
     }
 
-    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+    async fn lease_webhook(&self, id: &str, lease: &DeliveryLease) -> Result<LeaseOutcome, StoreError> {
         Ok(take_lease(&self.client().await?, id, lease).await?)
     }
 
-    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+    async fn record_webhook_delivery(
+        &self,
+        id: &str,
+        holder: &str,
+        standing: &DeliveryState,
+    ) -> Result<bool, StoreError> {
         Ok(note(&self.client().await?, id, holder, standing).await?)
     }
 }
@@ -91,17 +96,21 @@ pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool,
 
 /// Takes or prolongs the right to deliver, unless somebody else has it. One statement: of two who want it at the same
 /// moment, the second waits for the first and then sees that it is taken.
-async fn take_lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, PostgresError> {
+async fn take_lease(
+    client: &impl GenericClient,
+    id: &str,
+    lease: &DeliveryLease,
+) -> Result<LeaseOutcome, PostgresError> {
     let take = "
         UPDATE webhooks SET holder = $2, held_until = $3
         WHERE id = $1 AND (holder IS NULL OR holder = $2 OR held_until IS NULL OR held_until <= $4)
         RETURNING *";
     let values: [Value<'_>; 4] = [&id, &lease.holder, &nanoseconds(lease.until)?, &nanoseconds(lease.now)?];
     if let Some(row) = sql::maybe_row(client, take, &values).await? {
-        return Ok(Leased::Ours(Box::new(webhook(Cells(&row))?)));
+        return Ok(LeaseOutcome::Ours(Box::new(webhook(Cells(&row))?)));
     }
     let found = sql::maybe_row(client, "SELECT id FROM webhooks WHERE id = $1", &[&id]).await?;
-    Ok(if found.is_some() { Leased::Others } else { Leased::Gone })
+    Ok(if found.is_some() { LeaseOutcome::Others } else { LeaseOutcome::Gone })
 }
 
 /// Writes down how far one was told, if its holder is still the one who says so.
@@ -109,7 +118,7 @@ pub(super) async fn note(
     client: &impl GenericClient,
     id: &str,
     holder: &str,
-    standing: &Standing,
+    standing: &DeliveryState,
 ) -> Result<bool, PostgresError> {
     let update = "
         UPDATE webhooks SET handled = $3, delivered = $4, lost = $5, failures = $6, next_attempt_at = $7,
@@ -134,11 +143,11 @@ fn webhook(row: Cells<'_>) -> Result<Webhook, PostgresError> {
         id: row.text("id")?,
         org: OrgId::from(row.text("org")?),
         url: row.text("url")?,
-        phases: row.text("phases")?.split(' ').filter_map(Phase::parse).collect(),
+        phases: row.text("phases")?.split(' ').filter_map(AuditPhase::parse).collect(),
         secret: row.json("secret")?,
         allow_private: row.get("allow_private")?,
         created_at: row.at("created_at")?,
-        standing: Standing {
+        standing: DeliveryState {
             handled: row.number("handled")?,
             delivered: row.number("delivered")?,
             lost: row.number("lost")?,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
+    agent::{Agent, CardRevision, Health, PendingCard, Probe, RowStorage},
+    backing::Backing,
     card::Card,
-    credential::{Credential, Source},
-    deployed::Backing,
+    credential::{Credential, SecretSource},
     ids::AgentId,
     json::Json,
     store::{AgentStore, Store, StoreError},
@@ -54,7 +54,7 @@ impl AgentStore for SqliteStore {
     }
 
     async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError> {
-        if agent.keep == Keep::Session {
+        if agent.keep == RowStorage::Session {
             tracing::debug!(agent.id = %agent.id, "agent {} belongs to this process and is not stored", agent.id);
             return Ok(self.generation());
         }
@@ -66,7 +66,7 @@ impl AgentStore for SqliteStore {
         self.write(Write::Agent(AgentWrite::Remove(id.clone()))).await
     }
 
-    async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+    async fn card_history(&self, id: &AgentId) -> Result<Vec<CardRevision>, StoreError> {
         let id = id.clone();
         self.read(move |connection| history(connection, &id)).await
     }
@@ -161,7 +161,7 @@ fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), SqliteEr
         ":last_error": agent.last_error,
         ":version": agent.version,
         ":backing": backing,
-        ":configured": agent.keep == Keep::Configured,
+        ":configured": agent.keep == RowStorage::Configured,
     };
     execute(connection, sql, values).map_err(|error| which_is_taken(error, agent))
 }
@@ -186,7 +186,7 @@ fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> SqliteError {
 /// Where the token comes from, as JSON. A token that was handed over is never written down.
 fn credential_text(credential: Option<&Credential>) -> rusqlite::Result<Option<String>> {
     match credential {
-        None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
+        None | Some(Credential { source: SecretSource::Held(_), .. }) => Ok(None),
         Some(reference) => text_of(reference).map(Some),
     }
 }
@@ -267,7 +267,7 @@ fn agent(row: &Row<'_>, id: AgentId, parse: CardParser) -> Result<Agent, String>
             health: row.get::<_, Word<_>>("health_status")?.0,
             signature: row.get::<_, Word<_>>("signature")?.0,
             backing: read_json::<Backing>(row, "backing")?.unwrap_or_default(),
-            keep: if row.get("configured")? { Keep::Configured } else { Keep::Stored },
+            keep: if row.get("configured")? { RowStorage::Configured } else { RowStorage::Stored },
             credential: read_json(row, "credential")?,
             allow_private: row.get("allow_private")?,
             card_path: row.get("card_path")?,
@@ -298,7 +298,7 @@ fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Resu
 }
 
 /// The cards an agent had, newest first.
-pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCard>, SqliteError> {
+pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<CardRevision>, SqliteError> {
     let mut select = connection
         .prepare_cached("SELECT replaced_at, card FROM card_history WHERE agent = ?1 ORDER BY row DESC")?;
     let mut rows = select.query([id.as_str()])?;
@@ -306,7 +306,7 @@ pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCa
     while let Some(row) = rows.next()? {
         let card = Json::parse(row.get::<_, String>("card")?)
             .map_err(|error| StoreError::Corrupt(format!("an old card of {id}: {error}")))?;
-        cards.push(OldCard { replaced_at: row.get::<_, At>("replaced_at")?.0, card });
+        cards.push(CardRevision { replaced_at: row.get::<_, At>("replaced_at")?.0, card });
     }
     Ok(cards)
 }

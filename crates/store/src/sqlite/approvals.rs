@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided},
+    approval::{Approval, ApprovalFilter, ApprovalVerdict},
     ids::{ApprovalId, OrgId, TaskId},
     store::{ApprovalStore, StoreError},
 };
@@ -33,13 +33,13 @@ impl ApprovalStore for SqliteStore {
         self.read(move |connection| list(connection, &filter)).await
     }
 
-    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+    async fn decide_approval(&self, id: &ApprovalId, decided: &ApprovalVerdict) -> Result<bool, StoreError> {
         let (id, decided) = (id.clone(), decided.clone());
         let made = self.transact_change(move |transaction| decide(transaction, &id, &decided));
         Ok(made.await?.is_some())
     }
 
-    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+    async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
         let id = id.clone();
         self.transact(move |transaction| settle(transaction, &id)).await
     }
@@ -97,7 +97,7 @@ pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<V
 pub(super) fn decide(
     connection: &Connection,
     id: &ApprovalId,
-    decided: &Decided,
+    decided: &ApprovalVerdict,
 ) -> Result<Option<u64>, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE approvals SET decided = ?2 WHERE id = ?1 AND decided IS NULL")?;

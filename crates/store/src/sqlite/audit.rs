@@ -8,11 +8,11 @@ use std::sync::{
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
     cost::{CostQuery, CostSum},
     ids::{AgentId, OrgId, Scope, TaskId},
-    store::{AuditFilter, AuditOutcome, AuditStore, Audited, StoreError, Verdict},
-    verb::VerbEvent,
+    store::{AuditFilter, AuditOutcome, AuditStore, ChainVerification, StoreError, StoredAuditEvent},
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
@@ -40,24 +40,31 @@ const SWEPT_KEY: &str = "audit_swept";
 
 #[async_trait]
 impl AuditStore for SqliteStore {
-    async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn audit(&self, events: Vec<AuditEvent>) -> Result<(), StoreError> {
         self.write_journal(JournalRecord::audit(&events)?).await
     }
 
-    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_records(
+        &self,
+        scope: &Scope,
+        filter: &AuditFilter,
+    ) -> Result<Vec<StoredAuditEvent>, StoreError> {
         let (org, filter) = (scope.org.clone(), filter.clone());
         self.read_journal(move |connection| trail(connection, &org, &filter)).await
     }
 
-    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<StoredAuditEvent>, StoreError> {
         self.read(move |connection| after(connection, record, limit)).await
     }
 
-    async fn audit_end(&self) -> Result<u64, StoreError> {
+    async fn last_audit_number(&self) -> Result<u64, StoreError> {
         self.read(|connection| Ok(end(connection)?)).await
     }
 
-    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
+    async fn verify_audit_with_progress(
+        &self,
+        reached: Arc<AtomicU64>,
+    ) -> Result<ChainVerification, StoreError> {
         self.read_journal(move |connection| verify(connection, &reached)).await
     }
 
@@ -108,7 +115,7 @@ pub(super) fn trail(
     connection: &Connection,
     org: &OrgId,
     filter: &AuditFilter,
-) -> Result<Vec<Audited>, SqliteError> {
+) -> Result<Vec<StoredAuditEvent>, SqliteError> {
     let (since, until) = (filter.since.map(nearest), filter.until.map(nearest));
     let outcome = filter.outcome.map(|outcome| match outcome {
         AuditOutcome::Completed => " AND event ->> 'outcome' = 'completed'",
@@ -151,7 +158,11 @@ pub(super) fn trail(
 }
 
 /// At most so many records behind this one, in order.
-pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Result<Vec<Audited>, SqliteError> {
+pub(super) fn after(
+    connection: &Connection,
+    record: u64,
+    limit: usize,
+) -> Result<Vec<StoredAuditEvent>, SqliteError> {
     let mut select = connection
         .prepare_cached("SELECT row, seal, event FROM audit WHERE row > ?1 ORDER BY row LIMIT ?2")?;
     let mut rows = select.query(params![i64::try_from(record).unwrap_or(i64::MAX), limit])?;
@@ -166,7 +177,7 @@ pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Resul
 }
 
 /// Compares every record with its seal.
-pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Verdict, SqliteError> {
+pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<ChainVerification, SqliteError> {
     // All of it is read at one moment: records that are added meanwhile are the next look's.
     let reading = connection.unchecked_transaction()?;
     let mut link = ChainLink::read(&reading, SWEPT_KEY)?.unwrap_or(ChainLink::START);
@@ -212,9 +223,10 @@ fn last(connection: &Connection) -> rusqlite::Result<ChainLink> {
 }
 
 /// Whether a record is the one that follows `link`.
-fn follow(link: &ChainLink, row: &Row<'_>) -> Result<Result<ChainLink, Verdict>, SqliteError> {
+fn follow(link: &ChainLink, row: &Row<'_>) -> Result<Result<ChainLink, ChainVerification>, SqliteError> {
     let (record, at): (i64, i64) = (row.get("row")?, row.get("at")?);
-    let broken = |record: i64, why: String| Ok(Err(Verdict::Broken { record: number(record), why }));
+    let broken =
+        |record: i64, why: String| Ok(Err(ChainVerification::Broken { record: number(record), why }));
     if record != link.record + 1 {
         let missing = link.record + 1;
         return broken(missing, format!("record {missing} is missing"));
@@ -228,12 +240,12 @@ fn follow(link: &ChainLink, row: &Row<'_>) -> Result<Result<ChainLink, Verdict>,
     Ok(Ok(next))
 }
 
-fn audited(row: &Row<'_>) -> Result<Audited, SqliteError> {
+fn audited(row: &Row<'_>) -> Result<StoredAuditEvent, SqliteError> {
     let record: u64 = row.get("row")?;
     let text = row.get_ref("event")?.as_str().map_err(rusqlite::Error::from)?;
     let event = serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
-    Ok(Audited {
+    Ok(StoredAuditEvent {
         record,
         follows: record.saturating_sub(1),
         seal: hex(&row.get::<_, [u8; 32]>("seal")?),

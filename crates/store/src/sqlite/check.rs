@@ -6,9 +6,9 @@
 use std::{path::Path, sync::atomic::AtomicU64};
 
 use rialto_model::{
-    event::Recorded,
+    event::RecordedEvent,
     ids::TaskId,
-    store::{StoreError, Verdict},
+    store::{ChainVerification, StoreError},
     task::{Task, TaskHead},
 };
 use rusqlite::{Connection, config::DbConfig};
@@ -226,8 +226,8 @@ impl Checker<'_> {
 
     fn audit(&mut self, place: &DatabaseLocation) {
         match audit::verify(&self.connection, &AtomicU64::new(0)) {
-            Ok(Verdict::Sound { records, .. }) => self.report.audit_records = records,
-            Ok(Verdict::Broken { record, why }) => {
+            Ok(ChainVerification::Sound { records, .. }) => self.report.audit_records = records,
+            Ok(ChainVerification::Broken { record, why }) => {
                 self.report.add("audit", format!("record {record} is not as it was written: {why}"));
             }
             Err(failure) => self.report.add("audit", with_cause(&place.explain(failure))),
@@ -236,7 +236,7 @@ impl Checker<'_> {
 }
 
 /// Names the column of a task that its events contradict, if there is one.
-fn differs_from_events(head: &TaskHead, events: &[Recorded]) -> Option<&'static str> {
+fn differs_from_events(head: &TaskHead, events: &[RecordedEvent]) -> Option<&'static str> {
     let mut task = Task::new(head.clone().as_opened());
     let is_possible = events.iter().all(|recorded| task.apply(&recorded.event, recorded.at));
     if !is_possible || task.head.state != head.state {

@@ -76,7 +76,7 @@ pub(super) fn taken(error: &rusqlite::Error, column: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{agent::Trust, card::Dialect};
+    use rialto_model::{agent::AgentTrust, card::Dialect};
     use rusqlite::Connection;
 
     use super::*;
@@ -94,13 +94,15 @@ mod tests {
 
     #[test]
     fn a_word_is_the_one_the_model_uses() {
-        assert_eq!(through_a_column(&Word(Trust::Trusted)).0, Trust::Trusted);
+        assert_eq!(through_a_column(&Word(AgentTrust::Trusted)).0, AgentTrust::Trusted);
         assert_eq!(through_a_column(&Word(Dialect::V10)).0, Dialect::V10);
     }
 
     #[test]
     fn a_word_nobody_knows_is_an_error() {
         let connection = Connection::open_in_memory().unwrap();
-        assert!(connection.query_row("SELECT 'friend'", [], |row| row.get::<_, Word<Trust>>(0)).is_err());
+        assert!(
+            connection.query_row("SELECT 'friend'", [], |row| row.get::<_, Word<AgentTrust>>(0)).is_err()
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use rialto_model::{
     ids::{AgentId, ContextId, Scope},
-    store::{MAX_COUNTED_TASKS, TalkFilter, Talks},
+    store::{ConversationFilter, ConversationTasks, MAX_COUNTED_TASKS},
     task::TaskState,
 };
 use rusqlite::{Connection, ToSql};
@@ -14,8 +14,8 @@ use crate::error::SqliteError;
 pub(super) fn list(
     connection: &Connection,
     scope: &Scope,
-    filter: &TalkFilter,
-) -> Result<Talks, SqliteError> {
+    filter: &ConversationFilter,
+) -> Result<ConversationTasks, SqliteError> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
     let context = filter.context.as_ref().map(ContextId::as_str);
     let agent = filter.agent.as_ref().map(AgentId::as_str);
@@ -67,5 +67,5 @@ pub(super) fn list(
     while let Some(row) = rows.next()? {
         heads.push(head(row)?);
     }
-    Ok(Talks { heads, total })
+    Ok(ConversationTasks { heads, total })
 }

@@ -7,10 +7,10 @@ mod schedules;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
+    flow::{Flow, FlowRun, FlowSchedule, FlowStep, RunChange, RunFilter, RunRecord},
     ids::{Scope, TaskId},
     store::{FlowStore, StoreError},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use rusqlite::{
     Connection, Row,
@@ -45,7 +45,12 @@ impl FlowStore for SqliteStore {
         self.read(move |connection| definitions::find(connection, &scope, &name, version)).await
     }
 
-    async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError> {
+    async fn put_flow(
+        &self,
+        flow: &Flow,
+        expected: u64,
+        schedules: &[FlowSchedule],
+    ) -> Result<u64, StoreError> {
         let (flow, wanted) = (flow.clone(), schedules.to_vec());
         let put = self.transact(move |transaction| {
             let put = definitions::put(transaction, &flow, expected)?;
@@ -109,17 +114,21 @@ impl FlowStore for SqliteStore {
         self.transact(move |transaction| runs::wake(transaction, now, again, limit)).await
     }
 
-    async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError> {
+    async fn schedules(&self, scope: &Scope) -> Result<Vec<FlowSchedule>, StoreError> {
         let scope = scope.clone();
         self.read(move |connection| schedules::all(connection, &scope)).await
     }
 
-    async fn due_schedules(&self, lease: &Lease, limit: usize) -> Result<Vec<Schedule>, StoreError> {
+    async fn due_schedules(
+        &self,
+        lease: &DeliveryLease,
+        limit: usize,
+    ) -> Result<Vec<FlowSchedule>, StoreError> {
         let lease = lease.clone();
         self.transact(move |transaction| schedules::due(transaction, &lease, limit)).await
     }
 
-    async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> Result<bool, StoreError> {
+    async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError> {
         let (schedule, holder) = (schedule.clone(), holder.to_owned());
         self.transact(move |transaction| schedules::note(transaction, &schedule, &holder)).await
     }

@@ -5,11 +5,11 @@
 
 use jiff::Timestamp;
 use rialto_model::{
-    event::{Event, Remote},
+    audit_event::AuditEvent,
+    event::{Event, RemoteIds},
     ids::{ContextId, SkillId},
-    store::{Entry, StoreError},
+    store::{StoreError, TaskAppend},
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use rusqlite::{
     ToSql,
@@ -162,7 +162,7 @@ pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
 // === impl JournalRecord ===
 
 impl JournalRecord {
-    pub(super) fn open(head: &TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
+    pub(super) fn open(head: &TaskHead, audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // The arguments stand here and in the announcement; the rest is names.
         let mut note = Self::new(KIND_OPEN, 2 * head.args.get().len());
         note.head(head)?;
@@ -170,7 +170,7 @@ impl JournalRecord {
     }
 
     /// A new task that begins with these events.
-    pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[VerbEvent]) -> Result<Self, StoreError> {
+    pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // What is said is most often what the arguments are.
         let mut note = Self::new(KIND_BEGIN, 3 * head.args.get().len());
         note.head(head)?;
@@ -178,17 +178,17 @@ impl JournalRecord {
         note.audit_events(audit)
     }
 
-    pub(super) fn append(entry: &Entry) -> Result<Self, StoreError> {
+    pub(super) fn append(entry: &TaskAppend) -> Result<Self, StoreError> {
         let mut note = Self::new(KIND_APPEND, RESULT_BYTES);
         let version = entry.expected + entry.events.len() as u64;
         note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
-        let Remote { task_id, context_id } = &entry.head.remote;
+        let RemoteIds { task_id, context_id } = &entry.head.remote;
         note.standing(entry.head.state, task_id.as_deref(), context_id.as_deref(), entry.head.updated_at)?;
         note.number(nanoseconds(entry.at)?).json(&entry.events)?;
         note.audit_events(&entry.audit)
     }
 
-    pub(super) fn audit(events: &[VerbEvent]) -> Result<Self, StoreError> {
+    pub(super) fn audit(events: &[AuditEvent]) -> Result<Self, StoreError> {
         Self::new(KIND_AUDIT, 0).audit_events(events)
     }
 
@@ -218,7 +218,7 @@ impl JournalRecord {
         self.optional_text(head.context.as_ref().map(ContextId::as_str))
             .optional_text(head.message.as_deref());
         self.number(head.runner.get().cast_signed()).number(nanoseconds(head.created_at)?);
-        let Remote { task_id, context_id } = &head.remote;
+        let RemoteIds { task_id, context_id } = &head.remote;
         self.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)
     }
 
@@ -291,7 +291,7 @@ impl JournalRecord {
         Ok(())
     }
 
-    fn audit_events(mut self, events: &[VerbEvent]) -> Result<Self, StoreError> {
+    fn audit_events(mut self, events: &[AuditEvent]) -> Result<Self, StoreError> {
         for event in events {
             self.text(&event.verb.org_id).number(nanoseconds(event.emitted_at)?);
             self.json(event)?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    ids::{Runner, TaskId},
+    ids::{ProcessId, TaskId},
     store::{LeaseStore, StoreError},
     task::TaskHead,
 };
@@ -17,29 +17,29 @@ use crate::error::SqliteError;
 /// Which of the tasks are taken over whose process has not said that it is at work.
 pub(super) struct TakeoverFilter<'a> {
     /// Whether a process may be at work without having said so.
-    pub(super) may_be_alive: &'a dyn Fn(Runner) -> bool,
+    pub(super) may_be_alive: &'a dyn Fn(ProcessId) -> bool,
     /// At most so many.
     pub(super) limit: usize,
 }
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
-    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+    async fn acquire_lease(&self, runner: ProcessId, until: Timestamp) -> Result<(), StoreError> {
         if let Some(readers) = &self.readers {
             self.process_locks.acquire(readers.folder(), runner);
         }
         self.transact(move |transaction| beat(transaction, runner, until)).await
     }
 
-    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+    async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, StoreError> {
         self.transact(move |transaction| renew(transaction, runner, until)).await
     }
 
-    async fn attend(&self, runner: Runner) -> Result<bool, StoreError> {
+    async fn lock_process(&self, runner: ProcessId) -> Result<bool, StoreError> {
         Ok(self.readers.as_ref().is_some_and(|readers| self.process_locks.acquire(readers.folder(), runner)))
     }
 
-    async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
+    async fn is_process_alive(&self, runner: ProcessId, now: Timestamp) -> Result<bool, StoreError> {
         let locked =
             self.readers.as_ref().and_then(|readers| process_locks::is_alive(readers.folder(), runner));
         match locked {
@@ -48,13 +48,13 @@ impl LeaseStore for SqliteStore {
         }
     }
 
-    async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
+    async fn assign_task(&self, task: &TaskId, runner: ProcessId) -> Result<(), StoreError> {
         let task = task.clone();
         self.flush_buffer().await?;
         self.transact(move |transaction| assign_task(transaction, &task, runner)).await
     }
 
-    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+    async fn release_lease(&self, runner: ProcessId) -> Result<(), StoreError> {
         self.flush_buffer().await?;
         self.transact(move |transaction| retire(transaction, runner)).await?;
         if let Some(readers) = &self.readers {
@@ -63,9 +63,9 @@ impl LeaseStore for SqliteStore {
         Ok(())
     }
 
-    async fn take_over(
+    async fn take_over_tasks(
         &self,
-        runner: Runner,
+        runner: ProcessId,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
@@ -95,7 +95,7 @@ impl LeaseStore for SqliteStore {
 }
 
 /// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
-pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) -> Result<(), SqliteError> {
+pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
     )?;
@@ -104,13 +104,17 @@ pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) ->
 }
 
 /// A process is still at work. Answers whether nobody has taken it for gone.
-pub(super) fn renew(connection: &Connection, runner: Runner, until: Timestamp) -> Result<bool, SqliteError> {
+pub(super) fn renew(
+    connection: &Connection,
+    runner: ProcessId,
+    until: Timestamp,
+) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached("UPDATE runners SET until = ?2 WHERE id = ?1")?;
     Ok(update.execute(params![runner.get().cast_signed(), At(until)])? == 1)
 }
 
 /// A process works no more.
-pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), SqliteError> {
+pub(super) fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
     connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
     Ok(())
 }
@@ -118,7 +122,7 @@ pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Sqli
 /// Whether a process has said that it is at work, and is not late to say so again.
 pub(super) fn is_at_work(
     connection: &Connection,
-    runner: Runner,
+    runner: ProcessId,
     now: Timestamp,
 ) -> Result<bool, SqliteError> {
     let mut found =
@@ -127,23 +131,23 @@ pub(super) fn is_at_work(
 }
 
 /// A task is that process's.
-fn assign_task(connection: &Connection, task: &TaskId, runner: Runner) -> Result<(), SqliteError> {
+fn assign_task(connection: &Connection, task: &TaskId, runner: ProcessId) -> Result<(), SqliteError> {
     let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE id = ?1")?;
     update.execute(params![task.as_str(), runner.get().cast_signed()])?;
     Ok(())
 }
 
 /// Forgets the processes that are late to say again that they are at work, and says which they were.
-pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<Runner>, SqliteError> {
+pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<ProcessId>, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
-    let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(Runner::from))?;
+    let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(ProcessId::from))?;
     Ok(late.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes over what processes that are gone have left open, the oldest first.
 pub(super) fn take_over(
     connection: &Connection,
-    runner: Runner,
+    runner: ProcessId,
     filter: &TakeoverFilter<'_>,
 ) -> Result<Vec<TaskHead>, SqliteError> {
     let mut select = connection.prepare_cached(

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{Runner, Scope, TaskId},
-    store::{MOST_NAMESAKES, MessageClaim, MessageStore, StoreError, number_of_message},
+    ids::{ProcessId, Scope, TaskId},
+    store::{MAX_TASKS_PER_MESSAGE, MessageClaim, MessageStore, StoreError, hash_message},
     task::TaskHead,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
@@ -32,7 +32,7 @@ const OLD_MESSAGE: &str = "
 
 #[async_trait]
 impl MessageStore for SqliteStore {
-    async fn tasks_of_message(
+    async fn tasks_by_message(
         &self,
         scope: &Scope,
         caller: &CallerId,
@@ -52,7 +52,7 @@ impl MessageStore for SqliteStore {
         self.transact(move |transaction| delete_claim(transaction, &claim)).await
     }
 
-    async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+    async fn message_numbers(&self, runner: ProcessId, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
         self.read_journal(move |connection| messages(connection, runner, limit)).await
     }
 }
@@ -65,13 +65,13 @@ pub(super) fn of_message(
     message: &str,
 ) -> Result<Vec<TaskHead>, SqliteError> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), caller.as_str());
-    let number = number_of_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes());
+    let number = hash_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes());
     let values: [(&str, &dyn ToSql); 6] = [
         (":org", &org),
         (":project", &project),
         (":caller", &caller),
         (":message", &message),
-        (":most", &MOST_NAMESAKES),
+        (":most", &MAX_TASKS_PER_MESSAGE),
         (":number", &number.cast_signed()),
     ];
     let mut heads = Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn of_message(
 /// A number for each message that began a task; none when there are more than `limit`, or another process is at work.
 pub(super) fn messages(
     connection: &Connection,
-    runner: Runner,
+    runner: ProcessId,
     limit: usize,
 ) -> Result<Option<Vec<u64>>, SqliteError> {
     let mut others = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id <> ?1)")?;
@@ -108,7 +108,7 @@ pub(super) fn messages(
     let mut rows = select.query([limit + 1])?;
     while let Some(row) = rows.next()? {
         let text = |column| row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from);
-        numbers.push(number_of_message(text(0)?, text(1)?, text(2)?, text(3)?));
+        numbers.push(hash_message(text(0)?, text(1)?, text(2)?, text(3)?));
     }
     Ok(Some(numbers).filter(|numbers| numbers.len() <= limit))
 }
@@ -128,7 +128,7 @@ fn insert_claim(connection: &Connection, claim: &MessageClaim) -> Result<Option<
         Ok(MessageClaim {
             key: claim.key.clone(),
             task: TaskId::from(row.get::<_, String>(0)?),
-            runner: Runner::from(row.get::<_, i64>(1)?.cast_unsigned()),
+            runner: ProcessId::from(row.get::<_, i64>(1)?.cast_unsigned()),
             at: row.get::<_, At>(2)?.0,
         })
     });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeStatus},
     store::{NodeStore, StoreError},
 };
@@ -40,7 +40,7 @@ impl NodeStore for SqliteStore {
         self.transact(move |transaction| set_drain(transaction, &name, drain.as_ref())).await
     }
 
-    async fn retire_node(&self, runner: Runner) -> Result<(), StoreError> {
+    async fn retire_node(&self, runner: ProcessId) -> Result<(), StoreError> {
         self.transact(move |transaction| retire(transaction, runner)).await
     }
 }
@@ -56,8 +56,8 @@ impl SqliteStore {
 
 fn beat(connection: &Connection, folder: Option<&Path>, node: &Node) -> Result<NodeBeat, SqliteError> {
     let mut select = connection.prepare_cached("SELECT runner, address FROM nodes WHERE name = ?1")?;
-    let read = |row: &Row<'_>| Ok((Runner::from(row.get::<_, i64>(0)?.cast_unsigned()), row.get(1)?));
-    let known: Option<(Runner, String)> = select.query_row([&node.name], read).optional()?;
+    let read = |row: &Row<'_>| Ok((ProcessId::from(row.get::<_, i64>(0)?.cast_unsigned()), row.get(1)?));
+    let known: Option<(ProcessId, String)> = select.query_row([&node.name], read).optional()?;
     if let Some((runner, address)) = known
         && runner != node.runner
         && is_alive(connection, folder, runner, node.renewed_at)?
@@ -111,7 +111,7 @@ fn set_drain(connection: &Connection, name: &str, drain: Option<&NodeDrain>) -> 
     Ok(is_there)
 }
 
-fn retire(connection: &Connection, runner: Runner) -> Result<(), SqliteError> {
+fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
     let runner = runner.get().cast_signed();
     connection.execute("DELETE FROM nodes WHERE runner = ?1 AND drained_at IS NULL", [runner])?;
     connection.execute("UPDATE nodes SET runner = 0 WHERE runner = ?1", [runner])?;
@@ -122,10 +122,10 @@ fn retire(connection: &Connection, runner: Runner) -> Result<(), SqliteError> {
 fn is_alive(
     connection: &Connection,
     folder: Option<&Path>,
-    runner: Runner,
+    runner: ProcessId,
     now: Timestamp,
 ) -> Result<bool, SqliteError> {
-    if runner == Runner::NOBODY {
+    if runner == ProcessId::NOBODY {
         return Ok(false);
     }
     match folder.and_then(|folder| process_locks::is_alive(folder, runner)) {
@@ -138,7 +138,7 @@ fn status(row: &Row<'_>) -> rusqlite::Result<NodeStatus> {
     let (by, at): (Option<String>, Option<At>) = (row.get(7)?, row.get(8)?);
     let node = Node {
         name: row.get(0)?,
-        runner: Runner::from(row.get::<_, i64>(1)?.cast_unsigned()),
+        runner: ProcessId::from(row.get::<_, i64>(1)?.cast_unsigned()),
         process: process_from(row.get(2)?),
         address: row.get(3)?,
         version: row.get(4)?,

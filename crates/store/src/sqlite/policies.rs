@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rialto_model::{
-    policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
-    store::{PolicyStore, StoreError},
+    policy::{MAX_POLICY_VERSIONS, PolicyChange, PolicySet, RecordedPolicyChange, StoredPolicy},
+    store::{PolicySourceStore, StoreError},
 };
 use rusqlite::{Connection, Row, params};
 
@@ -11,7 +11,7 @@ use super::{SqliteStore, column::At, meta};
 use crate::error::SqliteError;
 
 #[async_trait]
-impl PolicyStore for SqliteStore {
+impl PolicySourceStore for SqliteStore {
     async fn policies(&self) -> Result<PolicySet, StoreError> {
         self.read(all).await
     }
@@ -23,7 +23,7 @@ impl PolicyStore for SqliteStore {
         Ok(made.await?.unwrap_or_else(|| self.generation.get()))
     }
 
-    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+    async fn policy_history(&self, name: &str) -> Result<Vec<RecordedPolicyChange>, StoreError> {
         let name = name.to_owned();
         self.read(move |connection| history(connection, &name)).await
     }
@@ -38,7 +38,7 @@ pub(super) fn all(connection: &Connection) -> Result<PolicySet, SqliteError> {
         "SELECT name, text FROM policy_changes
          WHERE version IN (SELECT max(version) FROM policy_changes GROUP BY name) AND text IS NOT NULL ORDER BY name",
     )?;
-    let kept = |row: &Row<'_>| Ok(KeptPolicy { name: row.get("name")?, text: row.get("text")? });
+    let kept = |row: &Row<'_>| Ok(StoredPolicy { name: row.get("name")?, text: row.get("text")? });
     let policies = select.query_map([], kept)?.collect::<rusqlite::Result<_>>()?;
     Ok(PolicySet { version, policies })
 }
@@ -56,12 +56,12 @@ fn write_change(connection: &Connection, change: &PolicyChange, expected: u64) -
         "DELETE FROM policy_changes WHERE name = ?1 AND version <=
              (SELECT version FROM policy_changes WHERE name = ?1 ORDER BY version DESC LIMIT 1 OFFSET ?2)",
     )?;
-    trim.execute(params![change.name, KEPT])?;
+    trim.execute(params![change.name, MAX_POLICY_VERSIONS])?;
     Ok(meta::next_generation(connection)?)
 }
 
 /// The changes of one, newest first.
-pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<PolicyVersion>, SqliteError> {
+pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<RecordedPolicyChange>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM policy_changes WHERE name = ?1 ORDER BY version DESC")?;
     let version = |row: &Row<'_>| {
@@ -71,7 +71,7 @@ pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<PolicyV
             at: row.get::<_, At>("at")?.0,
             by: row.get("by")?,
         };
-        Ok(PolicyVersion { version: row.get("version")?, change })
+        Ok(RecordedPolicyChange { version: row.get("version")?, change })
     };
     let versions = select.query_map([name], version)?.collect::<rusqlite::Result<_>>()?;
     Ok(versions)

@@ -11,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rialto_model::ids::Runner;
+use rialto_model::ids::ProcessId;
 
 /// How the files are named: this, and the process's number.
 const FILE_PREFIX: &str = "runner-";
@@ -21,13 +21,13 @@ const UNLOCKED_SUFFIX: &str = ".new";
 
 /// The files that this process keeps locked.
 #[derive(Default)]
-pub(super) struct ProcessLocks(Mutex<Vec<(Runner, File)>>);
+pub(super) struct ProcessLocks(Mutex<Vec<(ProcessId, File)>>);
 
 // === impl ProcessLocks ===
 
 impl ProcessLocks {
     /// Shows that a process is alive, if it is not shown yet. Whether that worked.
-    pub(super) fn acquire(&self, folder: &Path, runner: Runner) -> bool {
+    pub(super) fn acquire(&self, folder: &Path, runner: ProcessId) -> bool {
         let mut held = self.0.lock();
         if held.iter().any(|(holder, _)| *holder == runner) {
             return true;
@@ -49,33 +49,33 @@ impl ProcessLocks {
     }
 
     /// Shows it no more.
-    pub(super) fn release(&self, folder: &Path, runner: Runner) {
+    pub(super) fn release(&self, folder: &Path, runner: ProcessId) {
         self.0.lock().retain(|(holder, _)| *holder != runner);
         remove_lock_file(folder, runner);
     }
 }
 
 /// The processes that have died without a word.
-pub(super) fn find_dead(folder: &Path) -> Vec<Runner> {
+pub(super) fn find_dead(folder: &Path) -> Vec<ProcessId> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let number = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix(FILE_PREFIX)?.parse::<u64>().ok();
-    let runners = names.filter_map(|name| number(&name)).map(Runner::from);
+    let runners = names.filter_map(|name| number(&name)).map(ProcessId::from);
     runners.filter(|runner| is_unlocked(&path(folder, *runner))).collect()
 }
 
 /// Removes what one of them has left.
-pub(super) fn remove_lock_file(folder: &Path, runner: Runner) {
+pub(super) fn remove_lock_file(folder: &Path, runner: ProcessId) {
     // One that stays is found, and removed, by whoever looks next.
     let _ = fs::remove_file(path(folder, runner));
 }
 
 /// Whether a process has a file: it is alive, or nobody has noticed yet that it died.
-pub(super) fn has_lock_file(folder: &Path, runner: Runner) -> bool {
+pub(super) fn has_lock_file(folder: &Path, runner: ProcessId) -> bool {
     path(folder, runner).exists()
 }
 
 /// Whether a process has a file and keeps it locked; none where it has no file.
-pub(super) fn is_alive(folder: &Path, runner: Runner) -> Option<bool> {
+pub(super) fn is_alive(folder: &Path, runner: ProcessId) -> Option<bool> {
     has_lock_file(folder, runner).then(|| !is_unlocked(&path(folder, runner)))
 }
 
@@ -84,7 +84,7 @@ fn is_unlocked(path: &Path) -> bool {
 }
 
 /// A process's file. It has its name only once it is locked, so nobody ever finds it free while its process lives.
-fn create_locked(folder: &Path, runner: Runner) -> io::Result<File> {
+fn create_locked(folder: &Path, runner: ProcessId) -> io::Result<File> {
     let path = path(folder, runner);
     let unready = path.with_extension(&UNLOCKED_SUFFIX[1..]);
     let mut options = OpenOptions::new();
@@ -97,7 +97,7 @@ fn create_locked(folder: &Path, runner: Runner) -> io::Result<File> {
     Ok(file)
 }
 
-fn path(folder: &Path, runner: Runner) -> PathBuf {
+fn path(folder: &Path, runner: ProcessId) -> PathBuf {
     folder.join(format!("{FILE_PREFIX}{}", runner.get()))
 }
 
@@ -109,16 +109,16 @@ mod tests {
     fn a_process_is_gone_when_its_lock_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let (alive, dead) = (ProcessLocks::default(), ProcessLocks::default());
-        alive.acquire(folder.path(), Runner::from(1));
-        alive.acquire(folder.path(), Runner::from(1));
-        dead.acquire(folder.path(), Runner::from(2));
+        alive.acquire(folder.path(), ProcessId::from(1));
+        alive.acquire(folder.path(), ProcessId::from(1));
+        dead.acquire(folder.path(), ProcessId::from(2));
         assert!(find_dead(folder.path()).is_empty());
         drop(dead);
-        assert_eq!(find_dead(folder.path()), [Runner::from(2)]);
-        let is_alive = |number| is_alive(folder.path(), Runner::from(number));
+        assert_eq!(find_dead(folder.path()), [ProcessId::from(2)]);
+        let is_alive = |number| is_alive(folder.path(), ProcessId::from(number));
         assert_eq!((is_alive(1), is_alive(2), is_alive(3)), (Some(true), Some(false), None));
-        remove_lock_file(folder.path(), Runner::from(2));
-        alive.release(folder.path(), Runner::from(1));
+        remove_lock_file(folder.path(), ProcessId::from(2));
+        alive.release(folder.path(), ProcessId::from(1));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

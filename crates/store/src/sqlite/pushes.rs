@@ -6,9 +6,9 @@ use rialto_model::{
     card::Dialect,
     credential::Secret,
     ids::{Scope, TaskId, TokenId},
-    push::{Login, Push, PushStanding},
+    push::{PushDeliveryState, PushLogin, PushSubscription},
     store::{PushConfigStore, StoreError},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use rusqlite::{
     Connection, Row, named_params, params,
@@ -23,14 +23,14 @@ use crate::error::SqliteError;
 
 #[async_trait]
 impl PushConfigStore for SqliteStore {
-    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+    async fn put_push(&self, push: &PushSubscription) -> Result<(), StoreError> {
         // The task must be there before somebody is to be told of it.
         self.flush_buffer().await?;
         let push = push.clone();
         self.transact(move |transaction| put(transaction, &push)).await
     }
 
-    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
         let task = task.clone();
         self.read(move |connection| of_task(connection, &task)).await
     }
@@ -40,13 +40,17 @@ impl PushConfigStore for SqliteStore {
         self.transact(move |transaction| remove(transaction, &task, &id)).await
     }
 
-    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+    async fn due_pushes(
+        &self,
+        lease: &DeliveryLease,
+        limit: usize,
+    ) -> Result<Vec<PushSubscription>, StoreError> {
         self.flush_buffer().await?;
         let lease = lease.clone();
         self.transact(move |transaction| due(transaction, &lease, limit)).await
     }
 
-    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+    async fn record_push_delivery(&self, push: &PushSubscription, holder: &str) -> Result<bool, StoreError> {
         let (push, holder) = (push.clone(), holder.to_owned());
         self.transact(move |transaction| note(transaction, &push, &holder)).await
     }
@@ -55,19 +59,19 @@ impl PushConfigStore for SqliteStore {
         self.read(tokens).await
     }
 
-    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+    async fn remove_pushes_with_token(&self, token: &TokenId) -> Result<u64, StoreError> {
         let token = token.clone();
         self.transact(move |transaction| remove_of(transaction, &token)).await
     }
 
-    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, StoreError> {
         let scope = scope.clone();
         self.read(move |connection| dead(connection, &scope, limit)).await
     }
 }
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
-pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), SqliteError> {
+pub(super) fn put(connection: &Connection, push: &PushSubscription) -> Result<(), SqliteError> {
     let login = push.login.as_ref();
     let schemes = login.map(|login| login.schemes.join(" "));
     let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
@@ -102,7 +106,7 @@ pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), SqliteErro
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push>, SqliteError> {
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<PushSubscription>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM push_configs WHERE task = ?1 ORDER BY created_at, id")?;
     let pushes = select.query_map([task.as_str()], push)?.collect::<Result<_, _>>()?;
@@ -131,7 +135,11 @@ pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64,
 }
 
 /// Those that have something to be told now, and are ours to tell from now on.
-pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Result<Vec<Push>, SqliteError> {
+pub(super) fn due(
+    connection: &Connection,
+    lease: &DeliveryLease,
+    limit: usize,
+) -> Result<Vec<PushSubscription>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT p.* FROM push_configs p JOIN tasks t ON t.id = p.task
          WHERE p.dead = 0 AND p.told < t.version AND coalesce(p.next_attempt_at, 0) <= :now
@@ -139,7 +147,7 @@ pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Resul
          ORDER BY p.created_at LIMIT :limit",
     )?;
     let values = named_params! { ":now": At(lease.now), ":holder": lease.holder, ":limit": limit };
-    let pushes: Vec<Push> = select.query_map(values, push)?.collect::<Result<_, _>>()?;
+    let pushes: Vec<PushSubscription> = select.query_map(values, push)?.collect::<Result<_, _>>()?;
     let mut update = connection
         .prepare_cached("UPDATE push_configs SET holder = ?3, held_until = ?4 WHERE task = ?1 AND id = ?2")?;
     for push in &pushes {
@@ -149,7 +157,11 @@ pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Resul
 }
 
 /// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result<bool, SqliteError> {
+pub(super) fn note(
+    connection: &Connection,
+    push: &PushSubscription,
+    holder: &str,
+) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE push_configs SET told = :told, failures = :failures, next_attempt_at = :next_attempt_at,
              last_error = :last_error, dead = :dead, holder = NULL, held_until = NULL
@@ -170,7 +182,11 @@ pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result
 }
 
 /// Those that were given up, the newest first.
-pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<Vec<Push>, SqliteError> {
+pub(super) fn dead(
+    connection: &Connection,
+    of: &Scope,
+    limit: usize,
+) -> Result<Vec<PushSubscription>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM push_configs WHERE dead = 1 AND org = ?1 AND project = ?2 ORDER BY created_at DESC LIMIT ?3",
     )?;
@@ -188,14 +204,14 @@ pub(super) fn sweep(connection: &Connection) -> Result<(), SqliteError> {
     Ok(())
 }
 
-fn push(row: &Row<'_>) -> rusqlite::Result<Push> {
+fn push(row: &Row<'_>) -> rusqlite::Result<PushSubscription> {
     let schemes: Option<String> = row.get("schemes")?;
     let credentials: Option<String> = row.get("credentials")?;
     let unreadable = |error: serde_json::Error| {
         rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))
     };
     let dialect = format!("\"{}\"", row.get::<_, String>("dialect")?);
-    Ok(Push {
+    Ok(PushSubscription {
         task: TaskId::from(row.get::<_, String>("task")?),
         id: row.get("id")?,
         scope: scope(row)?,
@@ -203,14 +219,14 @@ fn push(row: &Row<'_>) -> rusqlite::Result<Push> {
         created_with: row.get::<_, Option<String>>("created_with")?.map(TokenId::from),
         url: row.get("url")?,
         token: row.get::<_, Option<String>>("token")?.map(Secret::from),
-        login: schemes.map(|schemes| Login {
+        login: schemes.map(|schemes| PushLogin {
             schemes: schemes.split_whitespace().map(str::to_owned).collect(),
             credentials: credentials.map(Secret::from),
         }),
         dialect: serde_json::from_str::<Dialect>(&dialect).map_err(unreadable)?,
         extra: serde_json::from_str(&row.get::<_, String>("extra")?).map_err(unreadable)?,
         created_at: row.get::<_, At>("created_at")?.0,
-        standing: PushStanding {
+        standing: PushDeliveryState {
             told: row.get("told")?,
             failures: row.get("failures")?,
             next_attempt_at: row.get::<_, Option<At>>("next_attempt_at")?.map(|at| at.0),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rialto_model::{
-    ids::Runner,
+    ids::ProcessId,
     relay::{MAX_RELAYED_CALL_AGE, RelayProgress, RelayedCall},
     store::{RelayStore, StoreError},
 };
@@ -13,12 +13,12 @@ use crate::error::SqliteError;
 
 #[async_trait]
 impl RelayStore for SqliteStore {
-    async fn hold_program(&self, program: &str, candidates: &[Runner]) -> Result<Runner, StoreError> {
+    async fn hold_program(&self, program: &str, candidates: &[ProcessId]) -> Result<ProcessId, StoreError> {
         let (program, candidates) = (program.to_owned(), candidates.to_vec());
         self.transact(move |transaction| hold(transaction, &program, &candidates)).await
     }
 
-    async fn program_holders(&self) -> Result<Vec<(String, Runner)>, StoreError> {
+    async fn program_holders(&self) -> Result<Vec<(String, ProcessId)>, StoreError> {
         self.read(|connection| {
             let mut select = connection.prepare_cached("SELECT program, runner FROM program_holders")?;
             let rows = select.query_map([], |row| Ok((row.get(0)?, runner(row, 1)?)))?;
@@ -32,7 +32,7 @@ impl RelayStore for SqliteStore {
         self.transact(move |transaction| put(transaction, &call)).await
     }
 
-    async fn take_relayed_calls(&self, receiver: Runner) -> Result<Vec<RelayedCall>, StoreError> {
+    async fn take_relayed_calls(&self, receiver: ProcessId) -> Result<Vec<RelayedCall>, StoreError> {
         let number = receiver.get().cast_signed();
         let is_waiting = self.read(move |connection| {
             let mut select = connection.prepare_cached(
@@ -75,17 +75,17 @@ impl RelayStore for SqliteStore {
     }
 }
 
-fn runner(row: &Row<'_>, column: usize) -> rusqlite::Result<Runner> {
-    row.get::<_, i64>(column).map(i64::cast_unsigned).map(Runner::from)
+fn runner(row: &Row<'_>, column: usize) -> rusqlite::Result<ProcessId> {
+    row.get::<_, i64>(column).map(i64::cast_unsigned).map(ProcessId::from)
 }
 
-fn hold(connection: &Connection, program: &str, candidates: &[Runner]) -> Result<Runner, SqliteError> {
+fn hold(connection: &Connection, program: &str, candidates: &[ProcessId]) -> Result<ProcessId, SqliteError> {
     let mut select = connection.prepare_cached("SELECT runner FROM program_holders WHERE program = ?1")?;
     let known = select.query_row([program], |row| runner(row, 0)).optional()?;
     if let Some(known) = known.filter(|known| candidates.contains(known)) {
         return Ok(known);
     }
-    let first = candidates.first().copied().unwrap_or(Runner::NOBODY);
+    let first = candidates.first().copied().unwrap_or(ProcessId::NOBODY);
     let mut replace = connection
         .prepare_cached("INSERT OR REPLACE INTO program_holders (program, runner) VALUES (?1, ?2)")?;
     replace.execute(params![program, first.get().cast_signed()])?;

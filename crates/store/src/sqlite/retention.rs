@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use rialto_model::{
     ids::OrgId,
-    store::{RetentionStore, StoreError, Sweep, Swept},
+    store::{RetentionStore, StoreError, SweepLimits, SweepReport},
 };
 use rusqlite::Connection;
 
@@ -18,7 +18,7 @@ impl RetentionStore for SqliteStore {
         self.read_journal(org_bytes).await
     }
 
-    async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
+    async fn sweep(&self, sweep: SweepLimits) -> Result<SweepReport, StoreError> {
         self.flush_buffer().await?;
         // A process that died left its last records behind; whoever only reads along would never have them flushed.
         self.ask(Job::RecoverBuffers).await?;
@@ -34,7 +34,7 @@ impl RetentionStore for SqliteStore {
             sweep.tasks_before.map_or(Ok(()), |moment| approvals::sweep(transaction, moment))?;
             sweep.tasks_before.map_or(Ok(()), |moment| flows::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
-            Ok(Swept { tasks, audit })
+            Ok(SweepReport { tasks, audit })
         })
         .await
     }

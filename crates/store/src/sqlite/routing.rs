@@ -7,8 +7,8 @@ use rialto_model::{
     call::CallerId,
     ids::{AgentId, DispatchId, OrgId, Scope, TaskId},
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
-        Unsettled, Window,
+        ActivityWindow, AssignmentEnd, AssignmentOutcome, Dispatch, DispatchFilter, EndedAssignment,
+        RoutingStats, RoutingStatsQuery, SlotReservation, SuccessRate,
     },
     store::{RoutingStore, StoreError},
 };
@@ -25,32 +25,35 @@ const MAX_SWEPT_DISPATCHES: u64 = 1_000;
 
 #[async_trait]
 impl RoutingStore for SqliteStore {
-    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, Standing>, StoreError> {
+    async fn routing_stats(
+        &self,
+        query: &RoutingStatsQuery,
+    ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
         let query = query.clone();
         self.read(move |connection| standings(connection, &query)).await
     }
 
-    async fn works(
+    async fn success_rates(
         &self,
         org: &OrgId,
         agent: &AgentId,
         limit: usize,
-    ) -> Result<Vec<(String, Posterior)>, StoreError> {
+    ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
         self.read(move |connection| works(connection, &org, &agent, limit)).await
     }
 
-    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+    async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
         let reservation = reservation.clone();
         self.transact(move |transaction| reserve(transaction, &reservation)).await
     }
 
-    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+    async fn end_assignment(&self, task: &TaskId, end: &AssignmentEnd) -> Result<bool, StoreError> {
         let (task, end) = (task.clone(), *end);
         self.transact(move |transaction| record_end(transaction, &task, &end)).await
     }
 
-    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+    async fn ended_assignments(&self, limit: usize) -> Result<Vec<EndedAssignment>, StoreError> {
         self.read(move |connection| unsettled(connection, limit)).await
     }
 
@@ -63,13 +66,13 @@ impl RoutingStore for SqliteStore {
 /// What is known of these agents.
 pub(super) fn standings(
     connection: &Connection,
-    query: &StandingQuery,
-) -> Result<BTreeMap<AgentId, Standing>, SqliteError> {
+    query: &RoutingStatsQuery,
+) -> Result<BTreeMap<AgentId, RoutingStats>, SqliteError> {
     // All is read at one moment.
     let reading = connection.unchecked_transaction()?;
     let agents: Vec<&str> = query.agents.iter().map(AgentId::as_str).collect();
     let agents = serde_json::to_string(&agents).unwrap_or_default();
-    let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
+    let mut standings: BTreeMap<AgentId, RoutingStats> = BTreeMap::new();
     let mut select = reading.prepare_cached(
         "SELECT agent, wins, losses, recent_wins, recent_losses, observed FROM arms
          WHERE org = ?1 AND work_type = ?2 AND agent IN (SELECT value FROM json_each(?3))",
@@ -90,7 +93,7 @@ pub(super) fn standings(
                  AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task) GROUP BY agent
          ) WHERE agent_id IN (SELECT value FROM json_each(?4)) GROUP BY agent_id",
     )?;
-    let Window { now, since } = query.window;
+    let ActivityWindow { now, since } = query.window;
     let mut rows = select.query(params![query.org.as_str(), At(since), At(now), agents])?;
     while let Some(row) = rows.next()? {
         standings.entry(AgentId::from(row.get::<_, String>(0)?)).or_default().active = row.get(1)?;
@@ -104,7 +107,7 @@ pub(super) fn works(
     org: &OrgId,
     agent: &AgentId,
     limit: usize,
-) -> Result<Vec<(String, Posterior)>, SqliteError> {
+) -> Result<Vec<(String, SuccessRate)>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
          WHERE org = ?1 AND agent = ?2 ORDER BY updated_at DESC, work_type LIMIT ?3",
@@ -117,7 +120,7 @@ pub(super) fn works(
 }
 
 /// Takes a slot and writes the decision down, if there is one left.
-pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<bool, SqliteError> {
+pub(super) fn reserve(connection: &Connection, wanted: &SlotReservation) -> Result<bool, SqliteError> {
     let (dispatch, play) = (&wanted.dispatch, &wanted.play);
     let org = &dispatch.scope.org;
     if active(connection, org, &play.agent, wanted.window)? >= wanted.hard_cap {
@@ -149,7 +152,12 @@ pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<b
 }
 
 /// How many tasks one agent has: those that are open, and those that were promised to it.
-fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window) -> Result<u64, SqliteError> {
+fn active(
+    connection: &Connection,
+    org: &OrgId,
+    agent: &AgentId,
+    window: ActivityWindow,
+) -> Result<u64, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT (SELECT count(*) FROM a2a_task_instances
                  WHERE active = 1 AND org = ?1 AND agent_id = ?2 AND updated_at >= ?3)
@@ -162,7 +170,7 @@ fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window)
 }
 
 /// Ends a play, once, and has the agent's posterior learn from it.
-fn record_end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<bool, SqliteError> {
+fn record_end(connection: &Connection, task: &TaskId, end: &AssignmentEnd) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE plays SET outcome = ?2, ended_at = ?3 WHERE task = ?1 AND outcome IS NULL
          RETURNING org, agent, work_type",
@@ -183,14 +191,14 @@ fn record_end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<b
              (org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, updated_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let Posterior { wins, losses, recent_wins, recent_losses, observed } = known;
+    let SuccessRate { wins, losses, recent_wins, recent_losses, observed } = known;
     let at = At(end.at);
     upsert.execute(params![org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, at])?;
     Ok(true)
 }
 
-fn posterior(row: &Row<'_>) -> rusqlite::Result<Posterior> {
-    Ok(Posterior {
+fn posterior(row: &Row<'_>) -> rusqlite::Result<SuccessRate> {
+    Ok(SuccessRate {
         wins: row.get("wins")?,
         losses: row.get("losses")?,
         recent_wins: row.get("recent_wins")?,
@@ -200,14 +208,14 @@ fn posterior(row: &Row<'_>) -> rusqlite::Result<Posterior> {
 }
 
 /// Plays whose tasks are over.
-pub(super) fn unsettled(connection: &Connection, limit: usize) -> Result<Vec<Unsettled>, SqliteError> {
+pub(super) fn unsettled(connection: &Connection, limit: usize) -> Result<Vec<EndedAssignment>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT tasks.id, tasks.state, tasks.created_at, tasks.updated_at
          FROM plays INDEXED BY plays_open JOIN tasks ON tasks.id = plays.task
          WHERE plays.outcome IS NULL AND tasks.open = 0 ORDER BY tasks.id LIMIT ?1",
     )?;
     let unsettled = |row: &Row<'_>| {
-        Ok(Unsettled {
+        Ok(EndedAssignment {
             task: TaskId::from(row.get::<_, String>(0)?),
             state: row.get::<_, Word<_>>(1)?.0,
             begun_at: row.get::<_, At>(2)?.0,
@@ -265,7 +273,7 @@ fn fill_in(connection: &Connection, dispatch: &mut Dispatch) -> Result<(), Sqlit
     let mut select =
         connection.prepare_cached("SELECT outcome FROM plays WHERE task = ?1 AND outcome IS NOT NULL")?;
     for attempt in &mut dispatch.attempts {
-        let outcome = |row: &Row<'_>| Ok(row.get::<_, Word<PlayOutcome>>(0)?.0);
+        let outcome = |row: &Row<'_>| Ok(row.get::<_, Word<AssignmentOutcome>>(0)?.0);
         attempt.outcome = select.query_row([attempt.task_id.as_str()], outcome).optional()?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rialto_model::{
     credential::Secret,
-    store::{Sealed, SecretStore, StoreError},
+    store::{SealedSecret, SecretStore, StoreError},
 };
 use rusqlite::{Connection, Row, params};
 
@@ -13,18 +13,18 @@ use crate::error::SqliteError;
 /// A change of the secrets.
 pub(super) enum SecretWrite {
     /// These, in place of those with the same names.
-    Put(Vec<Sealed>),
+    Put(Vec<SealedSecret>),
     /// One less.
     Remove(String),
 }
 
 #[async_trait]
 impl SecretStore for SqliteStore {
-    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+    async fn secrets(&self) -> Result<Vec<SealedSecret>, StoreError> {
         self.read(all).await
     }
 
-    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError> {
+    async fn put_secrets(&self, secrets: Vec<SealedSecret>) -> Result<u64, StoreError> {
         self.change(Write::Secret(SecretWrite::Put(secrets))).await
     }
 
@@ -59,14 +59,14 @@ pub(super) fn write(connection: &Connection, write: &SecretWrite) -> Result<bool
 }
 
 /// All of them, in the order of their names.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Sealed>, SqliteError> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<SealedSecret>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM secrets ORDER BY name")?;
     let secrets = select.query_map([], secret)?.collect::<Result<_, _>>()?;
     Ok(secrets)
 }
 
-fn secret(row: &Row<'_>) -> rusqlite::Result<Sealed> {
-    Ok(Sealed {
+fn secret(row: &Row<'_>) -> rusqlite::Result<SealedSecret> {
+    Ok(SealedSecret {
         name: row.get("name")?,
         key: row.get("key")?,
         text: row.get("text")?,

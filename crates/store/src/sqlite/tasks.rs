@@ -7,13 +7,15 @@ use std::{collections::BTreeMap, iter};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
-    event::{Event, Recorded, Remote},
-    ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
+    event::{Event, RecordedEvent, RemoteIds},
+    ids::{AgentId, ContextId, OrgId, ProcessId, Scope, SkillId, TaskId},
     json::Json,
-    store::{Entry, StoreError, TalkFilter, Talks, TaskFilter, TaskStore, number_of_message},
+    store::{
+        ConversationFilter, ConversationTasks, StoreError, TaskAppend, TaskFilter, TaskStore, hash_message,
+    },
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params, types::ValueRef,
@@ -55,7 +57,7 @@ pub(super) struct Inserts<'c> {
 
 #[async_trait]
 impl TaskStore for SqliteStore {
-    async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
+    async fn open_task(&self, head: &TaskHead, audit: Vec<AuditEvent>) -> Result<(), StoreError> {
         self.write_journal(JournalRecord::open(head, &audit)?).await
     }
 
@@ -63,12 +65,12 @@ impl TaskStore for SqliteStore {
         &self,
         head: &TaskHead,
         first: &[Event],
-        audit: Vec<VerbEvent>,
+        audit: Vec<AuditEvent>,
     ) -> Result<(), StoreError> {
         self.write_journal(JournalRecord::begin(head, first, &audit)?).await
     }
 
-    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+    async fn append(&self, entry: TaskAppend) -> Result<(), StoreError> {
         self.write_journal(JournalRecord::append(&entry)?).await
     }
 
@@ -77,7 +79,7 @@ impl TaskStore for SqliteStore {
         self.read_journal(move |connection| find(connection, &scope, &id)).await
     }
 
-    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError> {
+    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<RecordedEvent>, StoreError> {
         let task = task.clone();
         self.read_journal(move |connection| events(connection, &task, after)).await
     }
@@ -87,7 +89,11 @@ impl TaskStore for SqliteStore {
         self.read_journal(move |connection| list(connection, &scope, &filter)).await
     }
 
-    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+    async fn conversation_tasks(
+        &self,
+        scope: &Scope,
+        filter: &ConversationFilter,
+    ) -> Result<ConversationTasks, StoreError> {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read_journal(move |connection| conversations::list(connection, &scope, &filter)).await
     }
@@ -142,7 +148,7 @@ impl<'c> Inserts<'c> {
     pub(super) fn task(&mut self, task: &NewTaskRecord<'_>) -> Result<i64, SqliteError> {
         let number = task.message.map(|message| {
             let [org, project, caller, message] = [&task.org, &task.project, &task.caller, &message];
-            number_of_message(org.bytes(), project.bytes(), caller.bytes(), message.bytes()).cast_signed()
+            hash_message(org.bytes(), project.bytes(), caller.bytes(), message.bytes()).cast_signed()
         });
         let inserted = self.task.execute(params![
             task.brief.task,
@@ -325,7 +331,7 @@ pub(super) fn events(
     connection: &Connection,
     task: &TaskId,
     after: u64,
-) -> Result<Vec<Recorded>, SqliteError> {
+) -> Result<Vec<RecordedEvent>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1")?;
     let row: Option<i64> = select.query_row([task.as_str()], |row| row.get(0)).optional()?;
     let Some(first) = row.map(|row| row * EVENT_KEY_STRIDE) else { return Ok(Vec::new()) };
@@ -340,7 +346,7 @@ pub(super) fn events(
         let batch: Vec<Event> = serde_json::from_str(&text)
             .map_err(|error| StoreError::Corrupt(format!("events up to {last} of {task}: {error}")))?;
         let first = (last.unsigned_abs() + 1).saturating_sub(batch.len() as u64);
-        let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
+        let recorded = (first..).zip(batch).map(|(seq, event)| RecordedEvent { seq, at, event });
         events.extend(recorded.filter(|recorded| recorded.seq > after));
     }
     Ok(events)
@@ -409,10 +415,10 @@ pub(super) fn head(row: &Row<'_>) -> Result<TaskHead, SqliteError> {
         args,
         context: row.get::<_, Option<String>>("context")?.map(ContextId::from),
         message: row.get::<_, Option<String>>("message")?.map(Into::into),
-        runner: Runner::from(row.get::<_, u64>("runner")?),
+        runner: ProcessId::from(row.get::<_, u64>("runner")?),
         state: row.get::<_, Word<_>>("state")?.0,
         version: row.get("version")?,
-        remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
+        remote: RemoteIds { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
         created_at: row.get::<_, At>("created_at")?.0,
         updated_at: row.get::<_, At>("updated_at")?.0,
     })

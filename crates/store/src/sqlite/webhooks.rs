@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use rialto_model::{
-    credential::Source,
+    audit_event::AuditPhase,
+    credential::SecretSource,
     ids::OrgId,
     store::{StoreError, WebhookStore},
-    verb::Phase,
-    webhook::{Lease, Leased, Standing, Webhook},
+    webhook::{DeliveryLease, DeliveryState, LeaseOutcome, Webhook},
 };
 use rusqlite::{
     Connection, OptionalExtension, Row, named_params, params,
@@ -44,12 +44,17 @@ impl WebhookStore for SqliteStore {
         self.transact_change(move |transaction| retry(transaction, &id)).await
     }
 
-    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+    async fn lease_webhook(&self, id: &str, lease: &DeliveryLease) -> Result<LeaseOutcome, StoreError> {
         let (id, lease) = (id.to_owned(), lease.clone());
         self.transact(move |transaction| take_lease(transaction, &id, &lease)).await
     }
 
-    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+    async fn record_webhook_delivery(
+        &self,
+        id: &str,
+        holder: &str,
+        standing: &DeliveryState,
+    ) -> Result<bool, StoreError> {
         let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
         self.transact(move |transaction| note(transaction, &id, &holder, &standing)).await
     }
@@ -102,17 +107,17 @@ pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, Sq
 }
 
 /// Takes or prolongs the right to deliver, unless somebody else has it.
-fn take_lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, SqliteError> {
+fn take_lease(connection: &Connection, id: &str, lease: &DeliveryLease) -> Result<LeaseOutcome, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM webhooks WHERE id = ?1")?;
     let found = select.query_row([id], |row| Ok((webhook(row)?, is_held(row, lease)?))).optional()?;
     match found {
-        None => Ok(Leased::Gone),
-        Some((_, true)) => Ok(Leased::Others),
+        None => Ok(LeaseOutcome::Gone),
+        Some((_, true)) => Ok(LeaseOutcome::Others),
         Some((webhook, false)) => {
             let mut update = connection
                 .prepare_cached("UPDATE webhooks SET holder = ?2, held_until = ?3 WHERE id = ?1")?;
             update.execute(params![id, lease.holder, At(lease.until)])?;
-            Ok(Leased::Ours(Box::new(webhook)))
+            Ok(LeaseOutcome::Ours(Box::new(webhook)))
         }
     }
 }
@@ -122,7 +127,7 @@ pub(super) fn note(
     connection: &Connection,
     id: &str,
     holder: &str,
-    standing: &Standing,
+    standing: &DeliveryState,
 ) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE webhooks SET handled = :handled, delivered = :delivered, lost = :lost, failures = :failures,
@@ -147,7 +152,7 @@ fn counted(connection: &Connection, changed: usize) -> Result<Option<u64>, Sqlit
     Ok(if changed > 0 { Some(meta::next_generation(connection)?) } else { None })
 }
 
-fn is_held(row: &Row<'_>, lease: &Lease) -> rusqlite::Result<bool> {
+fn is_held(row: &Row<'_>, lease: &DeliveryLease) -> rusqlite::Result<bool> {
     let holder: Option<String> = row.get("holder")?;
     let until = row.get::<_, Option<At>>("held_until")?;
     let is_other = holder.is_some_and(|holder| holder != lease.holder);
@@ -160,11 +165,11 @@ fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
         id: row.get("id")?,
         org: OrgId::from(row.get::<_, String>("org")?),
         url: row.get("url")?,
-        phases: phases.split(' ').filter_map(Phase::parse).collect(),
+        phases: phases.split(' ').filter_map(AuditPhase::parse).collect(),
         secret: secret(row)?,
         allow_private: row.get("allow_private")?,
         created_at: row.get::<_, At>("created_at")?.0,
-        standing: Standing {
+        standing: DeliveryState {
             handled: row.get("handled")?,
             delivered: row.get("delivered")?,
             lost: row.get("lost")?,
@@ -176,7 +181,7 @@ fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
     })
 }
 
-fn secret(row: &Row<'_>) -> rusqlite::Result<Source> {
+fn secret(row: &Row<'_>) -> rusqlite::Result<SecretSource> {
     let text: String = row.get("secret")?;
     serde_json::from_str(&text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))

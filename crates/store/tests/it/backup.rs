@@ -12,9 +12,9 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::Scope,
-    store::{AuditStore, RetentionStore, Store, StoreError, TaskStore, Verdict},
-    verb::Phase,
+    store::{AuditStore, ChainVerification, RetentionStore, Store, StoreError, TaskStore},
 };
 use rialto_store::{Config, SqliteStore, check::CheckReport, check_folder};
 use rialto_testkit::store_suite::{accepted, announced, at, entry, finished, head, parse_card};
@@ -23,7 +23,7 @@ use crate::file::Folder;
 
 async fn call(store: &SqliteStore, id: &str) {
     let task = head(id);
-    store.open_task(&task, vec![announced(Phase::PreVerb, "default", id)]).await.unwrap();
+    store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", id)]).await.unwrap();
     store.append(entry(&task, vec![accepted(&format!("r-{id}")), finished()], at(1))).await.unwrap();
 }
 
@@ -99,7 +99,9 @@ async fn a_copy_of_a_busy_store_has_every_task_acknowledged_before_it_began() {
     assert!(report.tasks > before, "{} of {before}", report.tasks);
     let copy = open(target.path(), false).unwrap();
     assert!(copy.task(&Scope::default(), "task-zzz").await.unwrap().is_some());
-    assert!(matches!(copy.verify_audit().await.unwrap(), Verdict::Sound { records, .. } if records > before));
+    assert!(
+        matches!(copy.verify_audit().await.unwrap(), ChainVerification::Sound { records, .. } if records > before)
+    );
 }
 
 #[tokio::test]
@@ -280,7 +282,8 @@ async fn tasks_beyond_the_size_limit_are_removed_oldest_first_and_open_ones_stay
     for number in 1..3000 {
         call(&store, &format!("task-{number:05}")).await;
     }
-    let limit = |max_bytes| rialto_model::store::Sweep { max_bytes: Some(max_bytes), ..Default::default() };
+    let limit =
+        |max_bytes| rialto_model::store::SweepLimits { max_bytes: Some(max_bytes), ..Default::default() };
     assert_eq!(store.sweep(limit(1 << 40)).await.unwrap().tasks, 0);
     assert_eq!(store.sweep(limit(100_000)).await.unwrap().tasks, 1000);
     let found = |id: &'static str| {
@@ -312,7 +315,7 @@ async fn old_tasks_are_removed_faster_than_calls_make_them() {
     drop(raw);
     let store = folder.open();
     let (begun, mut removed) = (std::time::Instant::now(), 0);
-    let sweep = rialto_model::store::Sweep { tasks_before: Some(at(0)), ..Default::default() };
+    let sweep = rialto_model::store::SweepLimits { tasks_before: Some(at(0)), ..Default::default() };
     loop {
         let swept = store.sweep(sweep).await.unwrap();
         if swept.tasks == 0 {

@@ -12,9 +12,9 @@ use std::{
 };
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::{Scope, TaskId},
-    store::{AuditStore, RetentionStore, Sweep, TaskStore, Verdict},
-    verb::Phase,
+    store::{AuditStore, ChainVerification, RetentionStore, SweepLimits, TaskStore},
 };
 use rialto_store::{Config, SqliteStore};
 use rialto_testkit::store_suite::{accepted, announced, at, entry, finished, head, parse_card, progress};
@@ -37,7 +37,7 @@ async fn kill_minus_nine_loses_nothing_that_was_acknowledged_and_tears_no_row() 
     for id in &finished {
         assert_eq!(store.events(&TaskId::from(id.as_str()), 0).await.unwrap().len(), 3, "of {id}");
     }
-    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
     let raw = folder.raw();
     let health: String = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(health, "ok");
@@ -53,7 +53,7 @@ async fn what_a_neighbour_had_acknowledged_when_it_was_killed_is_on_record_after
     let folder = Folder::new();
     let store = folder.open();
     let (opened, _) = kill_after(3000, folder.path());
-    store.sweep(Sweep::default()).await.unwrap();
+    store.sweep(SweepLimits::default()).await.unwrap();
     let records = store.audit_after(0, usize::MAX >> 1).await.unwrap();
     let on_record: HashSet<&str> = records.iter().map(|record| &*record.event.verb.task_id).collect();
     let missing: Vec<_> = opened.iter().filter(|id| !on_record.contains(id.as_str())).collect();
@@ -76,7 +76,7 @@ async fn keep_calling(store: Arc<SqliteStore>) {
     loop {
         let task = head(TaskId::fresh().as_str());
         let id = &task.id;
-        store.open_task(&task, vec![announced(Phase::PreVerb, "default", id.as_str())]).await.unwrap();
+        store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", id.as_str())]).await.unwrap();
         say(&format!("opened {id}"));
         let events = vec![accepted(&format!("r-{id}")), progress("on it"), finished()];
         store.append(entry(&task, events, at(1))).await.unwrap();

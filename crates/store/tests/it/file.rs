@@ -10,15 +10,15 @@ use std::{
 
 use rialto_model::{
     agent::Agent,
+    audit_event::AuditPhase,
     call::CallerId,
-    event::Remote,
-    ids::{ContextId, Runner, Scope},
+    event::RemoteIds,
+    ids::{ContextId, ProcessId, Scope},
     store::{
-        AgentStore, AuditFilter, AuditStore, LeaseStore, MessageStore, Store, StoreError, TaskFilter,
-        TaskStore, Verdict, number_of_message,
+        AgentStore, AuditFilter, AuditStore, ChainVerification, LeaseStore, MessageStore, Store, StoreError,
+        TaskFilter, TaskStore, hash_message,
     },
     task::TaskHead,
-    verb::Phase,
 };
 use rialto_store::{Config, Durability, SqliteStore};
 use rialto_testkit::store_suite::{
@@ -89,7 +89,7 @@ impl Deref for Kept {
 async fn everything_is_there_after_a_restart() {
     let folder = Folder::new();
     let row = agent("weather");
-    let announcement = announced(Phase::PreVerb, "default", "task_1");
+    let announcement = announced(AuditPhase::PreVerb, "default", "task_1");
     let generation = {
         let store = folder.open();
         store.put_agent(&row, None).await.unwrap();
@@ -102,7 +102,7 @@ async fn everything_is_there_after_a_restart() {
     assert_eq!(store.agents().await.unwrap(), [row]);
     assert_eq!(store.task(&Scope::default(), "r-1").await.unwrap().unwrap().version, 2);
     assert_eq!(store.events(&head("task_1").id, 0).await.unwrap().len(), 2);
-    let trail = store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
+    let trail = store.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     assert_eq!(trail[0].event, announcement);
     assert_eq!(trail.len(), 1);
 }
@@ -189,7 +189,7 @@ async fn a_remote_id_is_found_however_many_tasks_there_are() {
     let folder = Folder::new();
     let store = folder.open();
     let tasks = (0..2500).map(|n| {
-        let remote = Remote { task_id: Some(format!("r-{n}")), context_id: None };
+        let remote = RemoteIds { task_id: Some(format!("r-{n}")), context_id: None };
         TaskHead { remote, ..head(&format!("task_{n:04}")) }
     });
     let tasks: Vec<TaskHead> = tasks.collect();
@@ -233,10 +233,10 @@ async fn a_change_of_the_audit_trail_is_found_and_where() {
     let folder = Folder::new();
     let store = folder.open();
     let written: Vec<_> =
-        (0..5).map(|n| announced(Phase::PreVerb, "default", &format!("task_{n}"))).collect();
+        (0..5).map(|n| announced(AuditPhase::PreVerb, "default", &format!("task_{n}"))).collect();
     store.audit(written).await.unwrap();
     let sound = store.verify_audit().await.unwrap();
-    assert!(matches!(sound, Verdict::Sound { records: 5, .. }));
+    assert!(matches!(sound, ChainVerification::Sound { records: 5, .. }));
     for (change, undo, record) in [
         (
             "UPDATE audit SET event = replace(event, 'task_2', 'task_x') WHERE row = 3",
@@ -251,7 +251,7 @@ async fn a_change_of_the_audit_trail_is_found_and_where() {
         folder.raw().execute(change, []).unwrap();
         let verdict = store.verify_audit().await.unwrap();
         assert!(
-            matches!(&verdict, Verdict::Broken { record: at, .. } if *at == record),
+            matches!(&verdict, ChainVerification::Broken { record: at, .. } if *at == record),
             "{change}: {verdict:?}"
         );
         folder.raw().execute(undo, []).unwrap();
@@ -259,7 +259,7 @@ async fn a_change_of_the_audit_trail_is_found_and_where() {
     assert_eq!(store.verify_audit().await.unwrap(), sound);
     folder.raw().execute("DELETE FROM audit WHERE row = 5", []).unwrap();
     let verdict = store.verify_audit().await.unwrap();
-    assert!(matches!(&verdict, Verdict::Broken { record: 5, .. }), "{verdict:?}");
+    assert!(matches!(&verdict, ChainVerification::Broken { record: 5, .. }), "{verdict:?}");
 }
 
 #[tokio::test]
@@ -329,13 +329,13 @@ async fn messages_are_found_in_every_stretch_and_among_those_from_before_they_ha
     let store = folder.open();
     for task in &tasks {
         let message = task.message.as_deref().unwrap();
-        let found = store.tasks_of_message(&Scope::default(), &ann, message).await.unwrap();
+        let found = store.tasks_by_message(&Scope::default(), &ann, message).await.unwrap();
         assert_eq!(found, std::slice::from_ref(task));
     }
-    assert!(store.tasks_of_message(&Scope::default(), &ann, "m-task_4").await.unwrap().is_empty());
-    let mut told = store.messages(Runner::from(1), 9).await.unwrap().unwrap();
+    assert!(store.tasks_by_message(&Scope::default(), &ann, "m-task_4").await.unwrap().is_empty());
+    let mut told = store.message_numbers(ProcessId::from(1), 9).await.unwrap().unwrap();
     let mut expected = ["m-task_1", "m-task_2", "m-task_3"]
-        .map(|message| number_of_message(b"default", b"main", b"ann", message.as_bytes()));
+        .map(|message| hash_message(b"default", b"main", b"ann", message.as_bytes()));
     told.sort_unstable();
     expected.sort_unstable();
     assert_eq!(told, expected);
@@ -415,33 +415,33 @@ async fn keep_writing(store: &SqliteStore, side: &str) {
 #[tokio::test]
 async fn tasks_of_a_process_that_died_are_taken_over_at_once() {
     let folder = Folder::new();
-    let (dead, heir) = (Runner::from(1), Runner::from(3));
+    let (dead, heir) = (ProcessId::from(1), ProcessId::from(3));
     let store = folder.open();
-    store.beat(dead, at(1_000)).await.unwrap();
+    store.acquire_lease(dead, at(1_000)).await.unwrap();
     store.open_task(&TaskHead { runner: dead, ..head("task_1") }, Vec::new()).await.unwrap();
     let other = folder.open();
-    other.beat(heir, at(1_000)).await.unwrap();
-    assert!(other.take_over(heir, at(1), 9).await.unwrap().is_empty(), "it lives");
+    other.acquire_lease(heir, at(1_000)).await.unwrap();
+    assert!(other.take_over_tasks(heir, at(1), 9).await.unwrap().is_empty(), "it lives");
     drop(store);
-    let taken = other.take_over(heir, at(1), 9).await.unwrap();
+    let taken = other.take_over_tasks(heir, at(1), 9).await.unwrap();
     assert_eq!(taken.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["task_1"]);
-    assert!(other.take_over(heir, at(1), 9).await.unwrap().is_empty());
+    assert!(other.take_over_tasks(heir, at(1), 9).await.unwrap().is_empty());
 }
 
 /// A process may show by its lock alone that it is at work: it is left alone while it lives, and not a moment longer.
 #[tokio::test]
 async fn a_process_that_shows_itself_by_its_lock_alone_is_left_alone_while_it_lives() {
     let folder = Folder::new();
-    let (command, heir) = (Runner::from(1), Runner::from(3));
+    let (command, heir) = (ProcessId::from(1), ProcessId::from(3));
     let (store, other) = (folder.open(), folder.open());
-    assert!(store.attend(command).await.unwrap());
+    assert!(store.lock_process(command).await.unwrap());
     store.open_task(&TaskHead { runner: command, ..head("task_1") }, Vec::new()).await.unwrap();
-    assert!(other.attend(heir).await.unwrap());
+    assert!(other.lock_process(heir).await.unwrap());
     assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some(), "it is posted");
-    assert!(other.take_over(heir, at(9_000), 9).await.unwrap().is_empty(), "it lives");
-    assert!(other.is_at_work(command, at(9_000)).await.unwrap());
+    assert!(other.take_over_tasks(heir, at(9_000), 9).await.unwrap().is_empty(), "it lives");
+    assert!(other.is_process_alive(command, at(9_000)).await.unwrap());
     drop(store);
-    assert!(!other.is_at_work(command, at(1)).await.unwrap());
-    let taken = other.take_over(heir, at(1), 9).await.unwrap();
+    assert!(!other.is_process_alive(command, at(1)).await.unwrap());
+    let taken = other.take_over_tasks(heir, at(1), 9).await.unwrap();
     assert_eq!(taken, [TaskHead { runner: heir, ..head("task_1") }]);
 }

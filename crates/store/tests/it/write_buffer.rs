@@ -4,10 +4,10 @@
 use std::{fs, path::PathBuf};
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::{Scope, TaskId},
-    store::{AuditFilter, AuditStore, StoreError, TaskFilter, TaskStore, Verdict},
+    store::{AuditFilter, AuditStore, ChainVerification, StoreError, TaskFilter, TaskStore},
     task::{TaskHead, TaskState},
-    verb::Phase,
 };
 use rialto_store::SqliteStore;
 use rialto_testkit::store_suite::{accepted, announced, at, entry, finished, head, progress};
@@ -51,9 +51,9 @@ impl Folder {
 
 async fn call(store: &SqliteStore, id: &str) -> TaskHead {
     let task = head(id);
-    store.open_task(&task, vec![announced(Phase::PreVerb, "default", id)]).await.unwrap();
+    store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", id)]).await.unwrap();
     let mut end = entry(&task, vec![accepted(&format!("r-{id}")), finished()], at(1));
-    end.audit.push(announced(Phase::PostVerb, "default", id));
+    end.audit.push(announced(AuditPhase::PostVerb, "default", id));
     let after = end.head.clone();
     store.append(end).await.unwrap();
     after
@@ -66,7 +66,10 @@ async fn what_a_task_began_with_is_there_when_its_process_has_died() {
     let task = head("task_1");
     let first = vec![progress("zero")];
     let begun = entry(&task, first.clone(), at(1)).head;
-    store.begin_task(&begun, &first, vec![announced(Phase::PreVerb, "default", "task_1")]).await.unwrap();
+    store
+        .begin_task(&begun, &first, vec![announced(AuditPhase::PreVerb, "default", "task_1")])
+        .await
+        .unwrap();
     let left = folder.copy();
     let next = left.open();
     assert_eq!(next.task(&task.scope, "task_1").await.unwrap(), Some(begun));
@@ -75,7 +78,7 @@ async fn what_a_task_began_with_is_there_when_its_process_has_died() {
         recorded.into_iter().map(|line| (line.seq, line.at, line.event)).collect::<Vec<_>>(),
         [(1, at(1), progress("zero"))]
     );
-    assert!(matches!(next.verify_audit().await.unwrap(), Verdict::Sound { records: 1, .. }));
+    assert!(matches!(next.verify_audit().await.unwrap(), ChainVerification::Sound { records: 1, .. }));
 }
 
 #[tokio::test]
@@ -91,7 +94,7 @@ async fn what_a_dead_process_has_noted_is_there_for_the_next_one() {
     assert_eq!(next.task(&Scope::default(), "r-task_1").await.unwrap(), Some(done));
     assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
     assert_eq!(next.task(&Scope::default(), "task_2").await.unwrap(), Some(open));
-    assert_eq!(next.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
+    assert_eq!(next.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
     assert!(left.daybooks().is_empty());
 }
 
@@ -102,7 +105,7 @@ async fn nothing_is_posted_twice() {
     call(&store, "task_1").await;
     let noted: Vec<_> = folder.daybooks().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
     // This has it flushed.
-    store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
+    store.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     let left = folder.copy();
     for (bytes, path) in noted {
         // As if it had died between the commit and the clearing of the page.
@@ -110,7 +113,7 @@ async fn nothing_is_posted_twice() {
     }
 
     let next = left.open();
-    assert_eq!(next.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
+    assert_eq!(next.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
     assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
 }
 

@@ -2,10 +2,10 @@
 
 use futures::future::join_all;
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided, Waits},
-    ids::{ApprovalId, OrgId, Runner, Scope, TaskId},
+    approval::{Approval, ApprovalFilter, ApprovalTarget, ApprovalVerdict},
+    ids::{ApprovalId, OrgId, ProcessId, Scope, TaskId},
     json::Json,
-    store::{Store, StoreError, Sweep},
+    store::{Store, StoreError, SweepLimits},
 };
 
 use super::at;
@@ -14,14 +14,15 @@ use super::at;
 pub async fn what_waits_for_approval_comes_back_as_it_was_put(store: &dyn Store) {
     let generation = store.generation();
     assert_eq!(store.put_approval(&approval("apr_1")).await.unwrap(), generation + 1);
-    let bare = Approval { by: Vec::new(), policies: Vec::new(), waits: Waits::Work, ..approval("apr_2") };
+    let bare =
+        Approval { by: Vec::new(), policies: Vec::new(), waits: ApprovalTarget::Work, ..approval("apr_2") };
     store.put_approval(&bare).await.unwrap();
     assert_eq!(store.approvals(&all()).await.unwrap(), [bare, approval("apr_1")]);
     assert!(matches!(store.put_approval(&approval("apr_1")).await, Err(StoreError::Taken(_))));
     assert!(store.decide_approval(&"apr_1".into(), &decided("ann", true)).await.unwrap());
     assert_eq!(store.generation(), generation + 3);
-    assert!(store.settle_approval(&"apr_1".into()).await.unwrap());
-    assert!(!store.settle_approval(&"apr_1".into()).await.unwrap());
+    assert!(store.close_approval(&"apr_1".into()).await.unwrap());
+    assert!(!store.close_approval(&"apr_1".into()).await.unwrap());
     let one = ApprovalFilter { id: Some("apr_1".into()), ..all() };
     let expected = Approval { decided: Some(decided("ann", true)), is_settled: true, ..approval("apr_1") };
     assert_eq!(store.approvals(&one).await.unwrap(), [expected]);
@@ -50,7 +51,7 @@ pub async fn what_waits_for_approval_can_be_narrowed(store: &dyn Store) {
     store.put_approval(&foreign).await.unwrap();
     store.decide_approval(&"apr_1".into(), &decided("ann", false)).await.unwrap();
     store.decide_approval(&"apr_2".into(), &decided("ann", true)).await.unwrap();
-    store.settle_approval(&"apr_1".into()).await.unwrap();
+    store.close_approval(&"apr_1".into()).await.unwrap();
     let org = Some(OrgId::from("default"));
     for (filter, expected) in [
         (ApprovalFilter { org: org.clone(), ..all() }, "apr_3 apr_2 apr_1"),
@@ -71,10 +72,10 @@ pub async fn approvals_are_forgotten_once_they_are_settled(store: &dyn Store) {
         store.put_approval(&approval(id)).await.unwrap();
     }
     store.decide_approval(&"apr_1".into(), &decided("ann", true)).await.unwrap();
-    store.settle_approval(&"apr_1".into()).await.unwrap();
-    store.sweep(Sweep { tasks_before: Some(at(0)), ..Sweep::default() }).await.unwrap();
+    store.close_approval(&"apr_1".into()).await.unwrap();
+    store.sweep(SweepLimits { tasks_before: Some(at(0)), ..SweepLimits::default() }).await.unwrap();
     assert_eq!(store.approvals(&all()).await.unwrap().len(), 2);
-    store.sweep(Sweep { tasks_before: Some(at(60)), ..Sweep::default() }).await.unwrap();
+    store.sweep(SweepLimits { tasks_before: Some(at(60)), ..SweepLimits::default() }).await.unwrap();
     assert_eq!(store.approvals(&all()).await.unwrap(), [approval("apr_2")]);
 }
 
@@ -82,8 +83,13 @@ fn all() -> ApprovalFilter {
     ApprovalFilter { limit: 100, ..ApprovalFilter::default() }
 }
 
-fn decided(by: &str, approved: bool) -> Decided {
-    Decided { approved, by: by.to_owned(), reason: approved.then(|| "it is fine".to_owned()), at: at(5) }
+fn decided(by: &str, approved: bool) -> ApprovalVerdict {
+    ApprovalVerdict {
+        approved,
+        by: by.to_owned(),
+        reason: approved.then(|| "it is fine".to_owned()),
+        at: at(5),
+    }
 }
 
 fn approval(id: &str) -> Approval {
@@ -98,8 +104,8 @@ fn approval(id: &str) -> Approval {
         args: Json::parse(r#"{"n":1.000}"#).unwrap(),
         by: vec!["the ops team".to_owned()],
         policies: vec!["ask".to_owned()],
-        waits: Waits::Call,
-        runner: Runner::from(7),
+        waits: ApprovalTarget::Call,
+        runner: ProcessId::from(7),
         asked_at: at(0),
         expires_at: at(900),
         decided: None,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use rialto_model::{
+    audit_event::{AuditEvent, AuditPhase, InvocationOutcome, SkillInvocation},
     cost::{Cents, CostBy, CostQuery, CostSum},
     ids::{AgentId, Scope},
     store::Store,
-    verb::{Outcome, Phase, Verb, VerbEvent},
 };
 
 use super::{announced, at};
@@ -18,9 +18,9 @@ pub async fn costs_are_summed_up_by_whatever_is_asked_for(store: &dyn Store) {
     let mut tomorrow = completed("3", "bob", "agt_b", Some(0.1));
     tomorrow.emitted_at = at(0) + day;
     let mut failed = completed("4", "ann", "agt_a", None);
-    failed.outcome = Some(Outcome::Failed);
-    let mut elsewhere = announced(Phase::PostVerb, "other", "5");
-    elsewhere.outcome = Some(Outcome::Completed);
+    failed.outcome = Some(InvocationOutcome::Failed);
+    let mut elsewhere = announced(AuditPhase::PostVerb, "other", "5");
+    elsewhere.outcome = Some(InvocationOutcome::Completed);
     let events = [completed("1", "ann", "agt_a", Some(5.0)), completed("2", "ann", "agt_a", None), tomorrow];
     store.audit(events.into_iter().chain([failed, elsewhere]).collect()).await.unwrap();
     let all = CostQuery::default();
@@ -47,10 +47,14 @@ pub async fn a_task_that_asked_something_is_counted_once(store: &dyn Store) {
     assert_eq!(store.costs(&Scope::default(), &all).await.unwrap(), [sum("agt_a", 1, 0, 2.5)]);
 }
 
-fn completed(task: &str, caller: &str, agent: &str, cents: Option<f64>) -> VerbEvent {
-    let mut event = announced(Phase::PostVerb, "default", task);
-    let verb = Verb { caller: caller.into(), agent_card_id: agent.into(), ..Verb::clone(&event.verb) };
-    (event.verb, event.outcome) = (Arc::new(verb), Some(Outcome::Completed));
+fn completed(task: &str, caller: &str, agent: &str, cents: Option<f64>) -> AuditEvent {
+    let mut event = announced(AuditPhase::PostVerb, "default", task);
+    let verb = SkillInvocation {
+        caller: caller.into(),
+        agent_card_id: agent.into(),
+        ..SkillInvocation::clone(&event.verb)
+    };
+    (event.verb, event.outcome) = (Arc::new(verb), Some(InvocationOutcome::Completed));
     event.estimated_cents = cents.map(|cents| Cents::try_from(cents).unwrap());
     event
 }

@@ -1,17 +1,17 @@
 //! What a store promises about workflows and their runs.
 
 use rialto_model::{
-    event::Ask,
-    failure::{Failure, Kind},
+    event::QuestionKind,
+    failure::{Failure, FailureKind},
     flow::{
-        Flow, FlowKind, FlowRun, FlowStatus, FlowStep, Question, RunChange, RunFilter, RunRecord, RunState,
-        Schedule, StepState,
+        Flow, FlowKind, FlowRun, FlowSchedule, FlowStatus, FlowStep, RunChange, RunFilter, RunRecord,
+        RunState, StepQuestion, StepState,
     },
     ids::{ProjectId, Scope, TaskId},
     json::Json,
     message::{Message, Part, Role},
-    store::{Store, StoreError, Sweep},
-    webhook::Lease,
+    store::{Store, StoreError, SweepLimits},
+    webhook::DeliveryLease,
 };
 
 use super::{at, finished, head, run as run_task};
@@ -81,9 +81,9 @@ pub async fn a_run_comes_back_with_its_steps(store: &dyn Store) {
         ..step("a")
     };
     let message = Message::new("m", Role::Agent, vec![Part::text("Which one?")]);
-    let asks = Question { ask: Ask::Input, message: Some(message), expires: Some(at(99)) };
+    let asks = StepQuestion { ask: QuestionKind::Input, message: Some(message), expires: Some(at(99)) };
     let held = FlowStep { item: Some(3), state: StepState::Waiting, question: Some(asks), ..step("b") };
-    let failure = Failure::new(Kind::PeerFailed, "no");
+    let failure = Failure::new(FailureKind::PeerFailed, "no");
     let failed = FlowStep { attempt: 2, state: StepState::Failed, failure: Some(failure), ..step("a") };
     let steps = vec![done.clone(), held.clone(), failed.clone()];
     let waits = RunChange {
@@ -188,15 +188,18 @@ pub async fn a_waiting_run_is_woken_by_one_at_a_time(store: &dyn Store) {
 /// However many look, one runs it; when that one is gone, another does, as the same task.
 pub async fn a_schedule_is_run_by_one_at_a_time(store: &dyn Store) {
     store.put_flow(&flow("deploy", 1), 0, &[schedule("deploy", 5)]).await.unwrap();
-    let lease =
-        |holder: &str, now, until| Lease { holder: holder.to_owned(), now: at(now), until: at(until) };
+    let lease = |holder: &str, now, until| DeliveryLease {
+        holder: holder.to_owned(),
+        now: at(now),
+        until: at(until),
+    };
     assert!(store.due_schedules(&lease("a", 4, 10), 10).await.unwrap().is_empty());
     assert_eq!(store.due_schedules(&lease("a", 5, 10), 10).await.unwrap(), [schedule("deploy", 5)]);
     assert!(store.due_schedules(&lease("b", 6, 20), 10).await.unwrap().is_empty());
     assert_eq!(store.due_schedules(&lease("b", 10, 20), 10).await.unwrap(), [schedule("deploy", 5)]);
-    let next = Schedule { next_at: at(65), task: TaskId::from("task_2"), ..schedule("deploy", 5) };
-    assert!(!store.note_schedule(&next, "a").await.unwrap(), "it is another's");
-    assert!(store.note_schedule(&next, "b").await.unwrap());
+    let next = FlowSchedule { next_at: at(65), task: TaskId::from("task_2"), ..schedule("deploy", 5) };
+    assert!(!store.record_schedule_run(&next, "a").await.unwrap(), "it is another's");
+    assert!(store.record_schedule_run(&next, "b").await.unwrap());
     assert_eq!(store.schedules(&Scope::default()).await.unwrap(), std::slice::from_ref(&next));
     assert!(store.due_schedules(&lease("b", 64, 70), 10).await.unwrap().is_empty());
     assert_eq!(store.due_schedules(&lease("a", 65, 70), 10).await.unwrap(), [next]);
@@ -208,11 +211,11 @@ pub async fn runs_are_forgotten_with_their_tasks(store: &dyn Store) {
     let over = FlowRun { state: RunState::Completed, ..run("task_1") };
     store.begin_run(&over, "d", &[step("a")]).await.unwrap();
     store.begin_run(&run("task_2"), "d", &[]).await.unwrap();
-    let sweep = Sweep { tasks_before: Some(at(0)), ..Sweep::default() };
+    let sweep = SweepLimits { tasks_before: Some(at(0)), ..SweepLimits::default() };
     store.sweep(sweep).await.unwrap();
     let (here, id) = (Scope::default(), TaskId::from("task_1"));
     assert!(store.run(&here, &id).await.unwrap().is_some());
-    let sweep = Sweep { tasks_before: Some(at(50)), ..Sweep::default() };
+    let sweep = SweepLimits { tasks_before: Some(at(50)), ..SweepLimits::default() };
     store.sweep(sweep).await.unwrap();
     assert_eq!(store.run(&here, &id).await.unwrap(), None);
     assert!(store.run(&here, &TaskId::from("task_2")).await.unwrap().is_some(), "it is not over");
@@ -237,9 +240,9 @@ fn flow(name: &str, version: u64) -> Flow {
     }
 }
 
-fn schedule(name: &str, seconds: i64) -> Schedule {
+fn schedule(name: &str, seconds: i64) -> FlowSchedule {
     let task = TaskId::from("task_1");
-    Schedule { scope: Scope::default(), name: name.to_owned(), number: 0, next_at: at(seconds), task }
+    FlowSchedule { scope: Scope::default(), name: name.to_owned(), number: 0, next_at: at(seconds), task }
 }
 
 fn run(id: &str) -> FlowRun {

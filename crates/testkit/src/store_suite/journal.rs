@@ -2,13 +2,13 @@
 
 use futures::future::join_all;
 use rialto_model::{
-    event::{Event, Remote},
+    audit_event::AuditPhase,
+    event::{Event, RemoteIds},
     ids::{AgentId, OrgId, ProjectId, Scope, TaskId},
     json::Json,
     message::{Artifact, Message, Part, Role},
-    store::{AuditFilter, Entry, Store, StoreError, TaskFilter},
+    store::{AuditFilter, Store, StoreError, TaskAppend, TaskFilter},
     task::{TaskHead, TaskState},
-    verb::Phase,
 };
 
 use super::{accepted, announced, at, entry, finished, head, progress, run};
@@ -16,7 +16,7 @@ use super::{accepted, announced, at, entry, finished, head, progress, run};
 /// Every field.
 pub async fn a_task_comes_back_as_it_was_opened(store: &dyn Store) {
     let plain = TaskHead { skill: None, ..head("task_1") };
-    let remote = Remote { task_id: Some("r-2".to_owned()), context_id: Some("c-2".to_owned()) };
+    let remote = RemoteIds { task_id: Some("r-2".to_owned()), context_id: Some("c-2".to_owned()) };
     let continued = TaskHead { remote, ..head("task_2") };
     for task in [plain, continued] {
         store.open_task(&task, Vec::new()).await.unwrap();
@@ -29,7 +29,7 @@ pub async fn a_task_comes_back_with_what_it_began_with(store: &dyn Store) {
     let task = head("task_1");
     let first = vec![progress("zero")];
     let begun = entry(&task, first.clone(), at(1)).head;
-    let before = announced(Phase::PreVerb, "default", "task_1");
+    let before = announced(AuditPhase::PreVerb, "default", "task_1");
     store.begin_task(&begun, &first, vec![before.clone()]).await.unwrap();
     store.append(entry(&begun, vec![accepted("r-1"), finished()], at(2))).await.unwrap();
     let recorded = store.events(&task.id, 0).await.unwrap();
@@ -37,7 +37,7 @@ pub async fn a_task_comes_back_with_what_it_began_with(store: &dyn Store) {
     assert_eq!(lines, [(1, at(1), progress("zero")), (2, at(2), accepted("r-1")), (3, at(2), finished())]);
     let after = store.task(&task.scope, "task_1").await.unwrap().unwrap();
     assert_eq!((after.state, after.version, after.created_at), (TaskState::Completed, 3, task.created_at));
-    let trail = store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
+    let trail = store.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     assert_eq!(trail.into_iter().map(|record| record.event).collect::<Vec<_>>(), [before]);
     let again = store.begin_task(&begun, &first, Vec::new()).await;
     assert!(matches!(again, Err(StoreError::Taken(_))));
@@ -72,10 +72,10 @@ pub async fn a_task_id_is_taken_once(store: &dyn Store) {
     let task = head("task_1");
     store.open_task(&task, Vec::new()).await.unwrap();
     let other = TaskHead { caller: "bob".into(), ..task.clone() };
-    let refusal = store.open_task(&other, vec![announced(Phase::PreVerb, "default", "task_1")]).await;
+    let refusal = store.open_task(&other, vec![announced(AuditPhase::PreVerb, "default", "task_1")]).await;
     assert!(matches!(refusal, Err(StoreError::Taken(_))));
     assert_eq!(store.task(&task.scope, "task_1").await.unwrap(), Some(task));
-    assert!(store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().is_empty());
+    assert!(store.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().is_empty());
 }
 
 /// State, version, remote names and time.
@@ -112,16 +112,16 @@ pub async fn events_can_be_read_from_the_middle(store: &dyn Store) {
 pub async fn an_append_that_expects_another_version_changes_nothing(store: &dyn Store) {
     let after = run(store, &head("task_1"), vec![progress("one")]).await;
     for expected in [0, 2] {
-        let stale = Entry {
+        let stale = TaskAppend {
             expected,
-            audit: vec![announced(Phase::PostVerb, "default", "task_1")],
+            audit: vec![announced(AuditPhase::PostVerb, "default", "task_1")],
             ..entry(&after, vec![finished()], at(2))
         };
         assert!(matches!(store.append(stale).await, Err(StoreError::Conflict)));
     }
     assert_eq!(store.task(&after.scope, "task_1").await.unwrap(), Some(after.clone()));
     assert_eq!(store.events(&after.id, 0).await.unwrap().len(), 1);
-    assert!(store.audit_trail(&after.scope, &AuditFilter::newest(10)).await.unwrap().is_empty());
+    assert!(store.audit_records(&after.scope, &AuditFilter::newest(10)).await.unwrap().is_empty());
 }
 
 /// A task is opened before anything happens to it.
@@ -163,13 +163,13 @@ pub async fn a_refused_write_does_not_spoil_its_neighbours(store: &dyn Store) {
     let names: Vec<String> = (0..30).map(|n| format!("task_{:02}", n - n % 3)).collect();
     let outcomes = join_all(names.iter().map(|name| async move {
         let task = head(name);
-        store.open_task(&task, vec![announced(Phase::PreVerb, "default", name)]).await
+        store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", name)]).await
     }))
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 10);
     let filter = TaskFilter { limit: 100, ..TaskFilter::default() };
     assert_eq!(store.tasks(&Scope::default(), &filter).await.unwrap().len(), 10);
-    assert_eq!(store.audit_trail(&Scope::default(), &AuditFilter::newest(100)).await.unwrap().len(), 10);
+    assert_eq!(store.audit_records(&Scope::default(), &AuditFilter::newest(100)).await.unwrap().len(), 10);
 }
 
 /// Two agents may use the same id: the newest task is meant.
@@ -244,8 +244,12 @@ pub async fn payloads_keep_every_digit(store: &dyn Store) {
     let text = r#"{"z":1.000,"a":12345678901234567890.10,"ü":"\u00fc \ud83d\ude00"}"#;
     let json = Json::parse(text).unwrap();
     let artifact = Artifact::new("a-1", vec![Part::data(json.clone())]);
-    let made =
-        Event::Artifact { artifact, append: false, last: true, aside: rialto_model::event::Aside::default() };
+    let made = Event::Artifact {
+        artifact,
+        append: false,
+        last: true,
+        aside: rialto_model::event::EventAside::default(),
+    };
     let task = TaskHead { args: json, ..head("task_1") };
     run(store, &task, vec![made.clone()]).await;
     let found = store.task(&task.scope, "task_1").await.unwrap();

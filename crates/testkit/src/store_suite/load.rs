@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::{AgentId, OrgId, Scope},
     store::Store,
     task::TaskHead,
-    verb::Phase,
 };
 
 use super::{accepted, announced, finished, head, run};
@@ -20,7 +20,7 @@ pub async fn the_load_of_an_agent_is_its_open_tasks(store: &dyn Store) {
     run(store, &of("task_4", "agt_idle"), vec![accepted("r-4"), finished()]).await;
     let elsewhere = Scope { org: OrgId::from("other"), ..Scope::default() };
     store.open_task(&TaskHead { scope: elsewhere, ..of("task_5", "agt_far") }, Vec::new()).await.unwrap();
-    let mut refused = announced(Phase::PreVerb, "default", "task_6");
+    let mut refused = announced(AuditPhase::PreVerb, "default", "task_6");
     refused.context.deny("no");
     store.audit(vec![refused]).await.unwrap();
     let load = |org: &str| {

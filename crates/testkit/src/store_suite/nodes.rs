@@ -2,14 +2,14 @@
 
 use jiff::SignedDuration;
 use rialto_model::{
-    ids::Runner,
+    ids::ProcessId,
     node::{Node, NodeBeat, NodeDrain, NodeState, NodeStatus},
     store::Store,
 };
 
 use super::{at, head};
 
-fn node(name: &str, runner: Runner) -> Node {
+fn node(name: &str, runner: ProcessId) -> Node {
     Node {
         name: name.to_owned(),
         runner,
@@ -36,9 +36,9 @@ async fn states(store: &dyn Store) -> Vec<(String, NodeState)> {
 
 /// Nodes are listed by name, as they described themselves last, with the number of their open tasks.
 pub async fn nodes_are_listed_with_their_tasks(store: &dyn Store) {
-    let (a, b) = (Runner::from(1), Runner::from(2));
+    let (a, b) = (ProcessId::from(1), ProcessId::from(2));
     for runner in [a, b] {
-        store.beat(runner, at(1_000)).await.unwrap();
+        store.acquire_lease(runner, at(1_000)).await.unwrap();
     }
     assert_eq!(beat(store, &node("b", b)).await, NodeBeat::Accepted { is_draining: false });
     beat(store, &node("a", a)).await;
@@ -52,13 +52,13 @@ pub async fn nodes_are_listed_with_their_tasks(store: &dyn Store) {
 
 /// A live process keeps its name; one that is gone loses it to the process that takes it next.
 pub async fn a_node_keeps_its_name_while_its_process_lives(store: &dyn Store) {
-    let (old, new) = (Runner::from(1), Runner::from(2));
-    store.beat(old, at(1_000)).await.unwrap();
-    store.beat(new, at(1_000)).await.unwrap();
+    let (old, new) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(old, at(1_000)).await.unwrap();
+    store.acquire_lease(new, at(1_000)).await.unwrap();
     beat(store, &node("a", old)).await;
     let refused = NodeBeat::NameInUse { address: "127.0.0.1:1".to_owned() };
     assert_eq!(beat(store, &node("a", new)).await, refused);
-    store.retire(old).await.unwrap();
+    store.release_lease(old).await.unwrap();
     assert_eq!(states(store).await, [("a".to_owned(), NodeState::Lost)]);
     assert_eq!(beat(store, &node("a", new)).await, NodeBeat::Accepted { is_draining: false });
     assert_eq!(states(store).await, [("a".to_owned(), NodeState::Serving)]);
@@ -66,8 +66,8 @@ pub async fn a_node_keeps_its_name_while_its_process_lives(store: &dyn Store) {
 
 /// An order to drain a node is told to its process, until it is undone.
 pub async fn a_node_is_told_that_it_is_drained_until_that_is_undone(store: &dyn Store) {
-    let runner = Runner::from(1);
-    store.beat(runner, at(1_000)).await.unwrap();
+    let runner = ProcessId::from(1);
+    store.acquire_lease(runner, at(1_000)).await.unwrap();
     assert!(!store.drain_node("a", Some(&order())).await.unwrap(), "there is no such node yet");
     beat(store, &node("a", runner)).await;
     assert!(store.drain_node("a", Some(&order())).await.unwrap());
@@ -80,8 +80,8 @@ pub async fn a_node_is_told_that_it_is_drained_until_that_is_undone(store: &dyn 
 
 /// An order to drain a node lasts while its process is replaced. A node that has ended is forgotten once it is undone.
 pub async fn a_drained_node_stays_drained_when_its_process_is_replaced(store: &dyn Store) {
-    let (old, new) = (Runner::from(1), Runner::from(2));
-    store.beat(new, at(1_000)).await.unwrap();
+    let (old, new) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(new, at(1_000)).await.unwrap();
     beat(store, &node("a", old)).await;
     store.drain_node("a", Some(&order())).await.unwrap();
     store.retire_node(old).await.unwrap();
@@ -94,8 +94,8 @@ pub async fn a_drained_node_stays_drained_when_its_process_is_replaced(store: &d
 
 /// A node that was lost is listed for a day.
 pub async fn a_lost_node_is_forgotten_after_a_day(store: &dyn Store) {
-    let (lost, alive) = (Runner::from(1), Runner::from(2));
-    store.beat(alive, at(1_000_000)).await.unwrap();
+    let (lost, alive) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(alive, at(1_000_000)).await.unwrap();
     beat(store, &node("lost", lost)).await;
     beat(store, &node("alive", alive)).await;
     assert_eq!(states(store).await.len(), 2);

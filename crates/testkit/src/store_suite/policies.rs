@@ -1,7 +1,7 @@
 //! What a store promises about the policies in it.
 
 use rialto_model::{
-    policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
+    policy::{MAX_POLICY_VERSIONS, PolicyChange, PolicySet, RecordedPolicyChange, StoredPolicy},
     store::{Store, StoreError},
 };
 
@@ -14,7 +14,7 @@ pub async fn policies_come_back_as_they_were_last_changed(store: &dyn Store) {
     assert_eq!(store.change_policy(&change("b", Some("// b")), 0).await.unwrap(), before + 1);
     assert_eq!(store.change_policy(&change("a", Some("// a \u{fc} 1")), 1).await.unwrap(), before + 2);
     store.change_policy(&change("a", Some("// a 2")), 2).await.unwrap();
-    let kept = |name: &str, text: &str| KeptPolicy { name: name.to_owned(), text: text.to_owned() };
+    let kept = |name: &str, text: &str| StoredPolicy { name: name.to_owned(), text: text.to_owned() };
     let set = store.policies().await.unwrap();
     assert_eq!(set, PolicySet { version: 3, policies: vec![kept("a", "// a 2"), kept("b", "// b")] });
     store.change_policy(&change("a", None), 3).await.unwrap();
@@ -50,14 +50,16 @@ pub async fn the_history_of_a_policy_says_who_changed_it(store: &dyn Store) {
     store.change_policy(&first, 0).await.unwrap();
     store.change_policy(&change("other", Some("// o")), 1).await.unwrap();
     store.change_policy(&second, 2).await.unwrap();
-    let expected =
-        [PolicyVersion { version: 3, change: second }, PolicyVersion { version: 1, change: first }];
+    let expected = [
+        RecordedPolicyChange { version: 3, change: second },
+        RecordedPolicyChange { version: 1, change: first },
+    ];
     assert_eq!(store.policy_history("a").await.unwrap(), expected);
-    for n in 3..3 + KEPT as u64 + 5 {
+    for n in 3..3 + MAX_POLICY_VERSIONS as u64 + 5 {
         store.change_policy(&change("a", Some(&format!("// {n}"))), n).await.unwrap();
     }
     let kept = store.policy_history("a").await.unwrap();
-    assert_eq!((kept.len(), kept[0].version), (KEPT, 3 + KEPT as u64 + 5));
+    assert_eq!((kept.len(), kept[0].version), (MAX_POLICY_VERSIONS, 3 + MAX_POLICY_VERSIONS as u64 + 5));
     assert_eq!(store.policy_history("other").await.unwrap().len(), 1);
     assert_eq!(store.policies().await.unwrap().policies.len(), 2);
 }

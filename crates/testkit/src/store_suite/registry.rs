@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Health, Keep, PendingCard, Probe, Signature, Trust},
+    agent::{Agent, AgentTrust, Health, PendingCard, Probe, RowStorage, SignatureStatus},
     call::CallerKind,
     card::Dialect,
-    credential::{Credential, Secret, Source},
+    credential::{Credential, Secret, SecretSource},
     ids::{AgentId, ProjectId, Scope},
-    rights::Rights,
-    store::{CreatedTenant, Sealed, Store, StoreError, Token},
+    store::{CreatedTenant, SealedSecret, Store, StoreError, Token},
+    token_scopes::TokenScopes,
 };
 
 use super::{agent, at, card, head};
@@ -17,10 +17,10 @@ use super::{agent, at, card, head};
 pub async fn an_agent_comes_back_as_it_was_put(store: &dyn Store) {
     let full = Agent {
         pending: Some(PendingCard { card: card("weather", "a new description"), seen_at: at(3) }),
-        trust: Trust::Trusted,
+        trust: AgentTrust::Trusted,
         health: Health::Degraded,
-        signature: Signature::Valid,
-        credential: Some(Credential::new(Source::Env("WEATHER_TOKEN".to_owned()))),
+        signature: SignatureStatus::Valid,
+        credential: Some(Credential::new(SecretSource::Env("WEATHER_TOKEN".to_owned()))),
         allow_private: true,
         card_path: Some("/.well-known/agent.json".to_owned()),
         etag: Some("\"abc\"".to_owned()),
@@ -41,13 +41,13 @@ pub async fn what_is_deployed_comes_back_as_it_was_put(store: &dyn Store) {
     let backing = r#"{"mcp":{"name":"w","via":{"command":{"argv":["w","-v"],"env":{"T":{"env":"TOKEN"}}}}}}"#;
     let row = Agent {
         url: "mcp:w".to_owned(),
-        trust: Trust::System,
+        trust: AgentTrust::System,
         backing: serde_json::from_str(backing).unwrap(),
-        keep: Keep::Configured,
+        keep: RowStorage::Configured,
         ..agent("w")
     };
     store.put_agent(&row, None).await.unwrap();
-    let row = Agent { keep: Keep::Stored, version: 2, ..row };
+    let row = Agent { keep: RowStorage::Stored, version: 2, ..row };
     store.put_agent(&row, Some(1)).await.unwrap();
     assert_eq!(store.agents().await.unwrap(), [row]);
 }
@@ -63,7 +63,7 @@ pub async fn an_agent_without_anything_optional_comes_back_too(store: &dyn Store
 pub async fn a_new_version_replaces_the_row(store: &dyn Store) {
     let old = agent("weather");
     store.put_agent(&old, None).await.unwrap();
-    let new = Agent { id: old.id.clone(), trust: Trust::Trusted, version: 2, ..agent("climate") };
+    let new = Agent { id: old.id.clone(), trust: AgentTrust::Trusted, version: 2, ..agent("climate") };
     store.put_agent(&new, Some(1)).await.unwrap();
     assert_eq!(store.agents().await.unwrap(), [new]);
 }
@@ -72,7 +72,8 @@ pub async fn a_new_version_replaces_the_row(store: &dyn Store) {
 pub async fn a_stale_version_is_a_conflict_and_changes_nothing(store: &dyn Store) {
     let row = Agent { version: 5, ..agent("weather") };
     store.put_agent(&row, None).await.unwrap();
-    let late = Agent { trust: Trust::Trusted, card: card("weather", "changed"), version: 5, ..row.clone() };
+    let late =
+        Agent { trust: AgentTrust::Trusted, card: card("weather", "changed"), version: 5, ..row.clone() };
     assert!(matches!(store.put_agent(&late, Some(4)).await, Err(StoreError::Conflict)));
     assert!(store.card_history(&row.id).await.unwrap().is_empty());
     assert_eq!(store.agents().await.unwrap(), [row]);
@@ -125,7 +126,7 @@ pub async fn a_changed_card_leaves_the_old_one_in_history(store: &dyn Store) {
 pub async fn an_unchanged_card_leaves_no_history(store: &dyn Store) {
     let row = agent("weather");
     store.put_agent(&row, None).await.unwrap();
-    store.put_agent(&Agent { trust: Trust::Trusted, version: 2, ..row.clone() }, Some(1)).await.unwrap();
+    store.put_agent(&Agent { trust: AgentTrust::Trusted, version: 2, ..row.clone() }, Some(1)).await.unwrap();
     assert!(store.card_history(&row.id).await.unwrap().is_empty());
 }
 
@@ -148,7 +149,7 @@ pub async fn a_removed_agent_takes_its_history_and_probes_along(store: &dyn Stor
 
 /// Only where to look for a token may be written down.
 pub async fn a_token_that_was_handed_over_is_never_stored(store: &dyn Store) {
-    let held = Some(Credential::new(Source::Held(Secret::from("hunter2"))));
+    let held = Some(Credential::new(SecretSource::Held(Secret::from("hunter2"))));
     store.put_agent(&Agent { credential: held, ..agent("weather") }, None).await.unwrap();
     assert_eq!(store.agents().await.unwrap(), [agent("weather")]);
 }
@@ -157,7 +158,7 @@ pub async fn a_token_that_was_handed_over_is_never_stored(store: &dyn Store) {
 pub async fn an_agent_of_one_session_is_never_stored(store: &dyn Store) {
     let generation = store.generation();
     // Refused or passed over: both are fine.
-    let _ = store.put_agent(&Agent { keep: Keep::Session, ..agent("weather") }, None).await;
+    let _ = store.put_agent(&Agent { keep: RowStorage::Session, ..agent("weather") }, None).await;
     assert!(store.agents().await.unwrap().is_empty());
     assert_eq!(store.generation(), generation);
 }
@@ -235,7 +236,7 @@ pub async fn a_token_comes_back_as_it_was_put(store: &dyn Store) {
     let laptop = Token {
         scope: elsewhere(),
         kind: CallerKind::Session,
-        rights: Rights::NONE,
+        rights: TokenScopes::NONE,
         expires_at: Some(at(9)),
         revoked_at: Some(at(3)),
         ..token("laptop")
@@ -318,7 +319,7 @@ fn token(id: &str) -> Token {
         scope: Scope::default(),
         caller: "ann".into(),
         kind: CallerKind::User,
-        rights: Rights::default(),
+        rights: TokenScopes::default(),
         created_at: at(0),
         expires_at: None,
         revoked_at: None,
@@ -329,7 +330,7 @@ fn token(id: &str) -> Token {
 
 /// By name, the newest of each; and every change counts.
 pub async fn secrets_come_back_sealed_as_they_were_put(store: &dyn Store) {
-    let sealed = |name: &str, text: &[u8]| Sealed {
+    let sealed = |name: &str, text: &[u8]| SealedSecret {
         name: name.to_owned(),
         key: "k1".to_owned(),
         text: text.to_vec(),

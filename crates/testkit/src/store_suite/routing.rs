@@ -5,10 +5,11 @@ use std::time::Duration;
 use rialto_model::{
     ids::{AgentId, DispatchId, Scope, TaskId},
     routing::{
-        Attempt, Dispatch, DispatchFilter, Play, PlayEnd, PlayOutcome, Posterior, Reservation, Standing,
-        StandingQuery, Unsettled, Window, Work,
+        ActivityWindow, AssignmentEnd, AssignmentOutcome, AttemptRecord, Dispatch, DispatchFilter,
+        EndedAssignment, RoutingStats, RoutingStatsQuery, SlotAssignment, SlotReservation, SuccessRate,
+        WorkDescription,
     },
-    store::{Store, Sweep},
+    store::{Store, SweepLimits},
     task::TaskState,
 };
 
@@ -26,7 +27,7 @@ pub async fn no_more_slots_are_given_out_than_there_are(store: &dyn Store) {
     assert!(store.reserve(&self::wanted("ops", "task_ops")).await.unwrap(), "another agent has its own");
     let first = taken.iter().position(|taken| *taken).unwrap();
     let task = TaskId::from(format!("task_{first:03}"));
-    assert!(store.end_play(&task, &ended(PlayOutcome::Refused, None)).await.unwrap());
+    assert!(store.end_assignment(&task, &ended(AssignmentOutcome::Refused, None)).await.unwrap());
     assert_eq!(standing(store, "weather").await.active, CAP - 1);
     assert!(store.reserve(&self::wanted("weather", "task_again")).await.unwrap());
     assert!(!store.reserve(&self::wanted("weather", "task_more")).await.unwrap());
@@ -52,7 +53,7 @@ pub async fn a_slot_whose_task_never_came_is_free_again(store: &dyn Store) {
     for n in 0..CAP {
         assert!(store.reserve(&wanted("weather", &format!("task_{n}"))).await.unwrap());
     }
-    let later = |seconds| Reservation { window: window(seconds), ..wanted("weather", "task_later") };
+    let later = |seconds| SlotReservation { window: window(seconds), ..wanted("weather", "task_later") };
     assert!(!store.reserve(&later(59)).await.unwrap());
     assert!(store.reserve(&later(60)).await.unwrap());
 }
@@ -61,63 +62,66 @@ pub async fn a_slot_whose_task_never_came_is_free_again(store: &dyn Store) {
 pub async fn a_task_that_nobody_looks_after_takes_no_slot(store: &dyn Store) {
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     store.load(&Scope::default().org).await.unwrap();
-    let query = |seconds| StandingQuery { window: window(seconds), ..query("weather") };
-    assert_eq!(store.standings(&query(3_600)).await.unwrap()[&id("weather")].active, 1);
-    assert!(store.standings(&query(3_601)).await.unwrap().is_empty());
+    let query = |seconds| RoutingStatsQuery { window: window(seconds), ..query("weather") };
+    assert_eq!(store.routing_stats(&query(3_600)).await.unwrap()[&id("weather")].active, 1);
+    assert!(store.routing_stats(&query(3_601)).await.unwrap().is_empty());
 }
 
 /// Each end counts once, older ones less than newer ones, and every type of work by itself.
 pub async fn a_play_ends_once_and_its_agent_learns_from_it(store: &dyn Store) {
     let rewards = [1.0, 0.0, 0.25];
-    let mut expected = Posterior::default();
+    let mut expected = SuccessRate::default();
     for (n, reward) in rewards.into_iter().enumerate() {
         let task = TaskId::from(format!("task_{n}"));
         assert!(store.reserve(&wanted("weather", task.as_str())).await.unwrap());
-        let end = ended(PlayOutcome::Completed, Some(reward));
-        assert!(store.end_play(&task, &end).await.unwrap());
-        assert!(!store.end_play(&task, &end).await.unwrap(), "not twice");
+        let end = ended(AssignmentOutcome::Completed, Some(reward));
+        assert!(store.end_assignment(&task, &end).await.unwrap());
+        assert!(!store.end_assignment(&task, &end).await.unwrap(), "not twice");
         expected = expected.after(reward, 0.9);
     }
     let known = standing(store, "weather").await;
     assert_eq!(known.active, 0);
-    let told = |posterior: Posterior| {
-        let Posterior { wins, losses, recent_wins, recent_losses, .. } = posterior;
+    let told = |posterior: SuccessRate| {
+        let SuccessRate { wins, losses, recent_wins, recent_losses, .. } = posterior;
         [wins, losses, recent_wins, recent_losses]
     };
     let pairs = told(known.posterior).into_iter().zip(told(expected));
     assert!(pairs.into_iter().all(|(known, expected)| (known - expected).abs() < 1e-9), "{known:?}");
     assert_eq!(known.posterior.observed, 3);
-    let other = StandingQuery { work_type: "other".to_owned(), ..query("weather") };
-    assert!(store.standings(&other).await.unwrap().is_empty());
+    let other = RoutingStatsQuery { work_type: "other".to_owned(), ..query("weather") };
+    assert!(store.routing_stats(&other).await.unwrap().is_empty());
     assert!(
-        !store.end_play(&TaskId::from("task_none"), &ended(PlayOutcome::Failed, Some(0.0))).await.unwrap()
+        !store
+            .end_assignment(&TaskId::from("task_none"), &ended(AssignmentOutcome::Failed, Some(0.0)))
+            .await
+            .unwrap()
     );
     store.put_agent(&agent("weather"), None).await.unwrap();
     store.remove_agent(&id("weather")).await.unwrap();
-    assert_eq!(standing(store, "weather").await, Standing::default(), "what is removed is forgotten");
+    assert_eq!(standing(store, "weather").await, RoutingStats::default(), "what is removed is forgotten");
 }
 
 /// What an agent was observed at is known by the type of work, its own and nobody else's.
 pub async fn an_agent_is_known_by_each_type_of_work_it_did(store: &dyn Store) {
     let org = Scope::default().org;
-    assert!(store.works(&org, &id("weather"), 5).await.unwrap().is_empty());
+    assert!(store.success_rates(&org, &id("weather"), 5).await.unwrap().is_empty());
     for (slug, task) in [("weather", "task_1"), ("weather", "task_2"), ("ops", "task_3")] {
         assert!(store.reserve(&wanted(slug, task)).await.unwrap());
-        let end = ended(PlayOutcome::Completed, Some(1.0));
-        assert!(store.end_play(&TaskId::from(task), &end).await.unwrap());
+        let end = ended(AssignmentOutcome::Completed, Some(1.0));
+        assert!(store.end_assignment(&TaskId::from(task), &end).await.unwrap());
     }
     let expected = standing(store, "weather").await.posterior;
-    assert_eq!(store.works(&org, &id("weather"), 5).await.unwrap(), [("qa".to_owned(), expected)]);
-    assert!(store.works(&org, &id("weather"), 0).await.unwrap().is_empty());
+    assert_eq!(store.success_rates(&org, &id("weather"), 5).await.unwrap(), [("qa".to_owned(), expected)]);
+    assert!(store.success_rates(&org, &id("weather"), 0).await.unwrap().is_empty());
 }
 
 /// A play without a reward ends, and that is all.
 pub async fn what_says_nothing_about_an_agent_teaches_nothing(store: &dyn Store) {
-    for (task, outcome) in [("task_1", PlayOutcome::Canceled), ("task_2", PlayOutcome::Refused)] {
+    for (task, outcome) in [("task_1", AssignmentOutcome::Canceled), ("task_2", AssignmentOutcome::Refused)] {
         assert!(store.reserve(&wanted("weather", task)).await.unwrap());
-        assert!(store.end_play(&TaskId::from(task), &ended(outcome, None)).await.unwrap());
+        assert!(store.end_assignment(&TaskId::from(task), &ended(outcome, None)).await.unwrap());
     }
-    assert_eq!(standing(store, "weather").await, Standing::default());
+    assert_eq!(standing(store, "weather").await, RoutingStats::default());
 }
 
 /// Whoever comes later finds what nobody has learned from yet.
@@ -130,10 +134,13 @@ pub async fn plays_whose_tasks_are_over_are_found(store: &dyn Store) {
         store.append(entry(&head(task), vec![accepted(task), finished()], at(7))).await.unwrap();
     }
     store.load(&Scope::default().org).await.unwrap();
-    store.end_play(&TaskId::from("task_2"), &ended(PlayOutcome::Completed, Some(1.0))).await.unwrap();
+    store
+        .end_assignment(&TaskId::from("task_2"), &ended(AssignmentOutcome::Completed, Some(1.0)))
+        .await
+        .unwrap();
     let (task, state) = (TaskId::from("task_1"), TaskState::Completed);
-    let expected = Unsettled { task, state, begun_at: at(0), ended_at: at(7) };
-    assert_eq!(store.unsettled_plays(10).await.unwrap(), [expected]);
+    let expected = EndedAssignment { task, state, begun_at: at(0), ended_at: at(7) };
+    assert_eq!(store.ended_assignments(10).await.unwrap(), [expected]);
 }
 
 /// Page by page, with how each attempt ended.
@@ -145,7 +152,7 @@ pub async fn decisions_come_newest_first_with_what_became_of_them(store: &dyn St
     let page = listed(store, DispatchFilter { before, limit: 2, ..DispatchFilter::default() }).await;
     assert_eq!(ids(&page), ["dsp_task_1"]);
     let outcomes: Vec<_> = page[0].attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(outcomes, [Some(PlayOutcome::Unreachable), None]);
+    assert_eq!(outcomes, [Some(AssignmentOutcome::Unreachable), None]);
 }
 
 /// To one, to a caller's and to a type of work; those of another project are never among them.
@@ -170,7 +177,10 @@ async fn three_decisions(store: &dyn Store) {
     for task in ["task_1", "task_2", "task_3"] {
         assert!(store.reserve(&wanted("weather", task)).await.unwrap());
     }
-    store.end_play(&TaskId::from("task_1"), &ended(PlayOutcome::Unreachable, Some(0.0))).await.unwrap();
+    store
+        .end_assignment(&TaskId::from("task_1"), &ended(AssignmentOutcome::Unreachable, Some(0.0)))
+        .await
+        .unwrap();
     let mut on = wanted("ops", "task_4");
     let mut first = decision("weather", "task_1");
     first.attempts.append(&mut on.dispatch.attempts);
@@ -191,9 +201,12 @@ pub async fn decisions_are_forgotten_with_their_tasks(store: &dyn Store) {
     assert!(store.reserve(&wanted("weather", "task_1")).await.unwrap());
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     store.append(entry(&head("task_1"), vec![accepted("r"), finished()], at(1))).await.unwrap();
-    store.end_play(&TaskId::from("task_1"), &ended(PlayOutcome::Completed, Some(1.0))).await.unwrap();
+    store
+        .end_assignment(&TaskId::from("task_1"), &ended(AssignmentOutcome::Completed, Some(1.0)))
+        .await
+        .unwrap();
     let all = DispatchFilter { limit: 5, ..DispatchFilter::default() };
-    let sweep = |moment| Sweep { tasks_before: Some(at(moment)), ..Sweep::default() };
+    let sweep = |moment| SweepLimits { tasks_before: Some(at(moment)), ..SweepLimits::default() };
     store.sweep(sweep(0)).await.unwrap();
     assert_eq!(store.dispatches(&Scope::default(), &all).await.unwrap().len(), 1);
     store.sweep(sweep(100)).await.unwrap();
@@ -205,42 +218,42 @@ fn id(slug: &str) -> AgentId {
     AgentId::from(format!("agt_{slug}"))
 }
 
-fn window(seconds: i64) -> Window {
-    Window { now: at(seconds), since: at(seconds - 3_600) }
+fn window(seconds: i64) -> ActivityWindow {
+    ActivityWindow { now: at(seconds), since: at(seconds - 3_600) }
 }
 
-fn query(slug: &str) -> StandingQuery {
+fn query(slug: &str) -> RoutingStatsQuery {
     let (org, agents) = (Scope::default().org, vec![id(slug), id("unknown")]);
-    StandingQuery { org, work_type: "qa".to_owned(), agents, window: window(0) }
+    RoutingStatsQuery { org, work_type: "qa".to_owned(), agents, window: window(0) }
 }
 
-async fn standing(store: &dyn Store, slug: &str) -> Standing {
-    store.standings(&query(slug)).await.unwrap().remove(&id(slug)).unwrap_or_default()
+async fn standing(store: &dyn Store, slug: &str) -> RoutingStats {
+    store.routing_stats(&query(slug)).await.unwrap().remove(&id(slug)).unwrap_or_default()
 }
 
 fn decision(slug: &str, task: &str) -> Dispatch {
     let task_id = TaskId::from(task);
     let attempt =
-        Attempt { agent_id: id(slug), agent: slug.to_owned(), task_id, outcome: None, why_left: None };
+        AttemptRecord { agent_id: id(slug), agent: slug.to_owned(), task_id, outcome: None, why_left: None };
     Dispatch {
         id: DispatchId::from(format!("dsp_{task}")),
         scope: Scope::default(),
         caller: "ann".into(),
         at: at(0),
         seed: 7,
-        work: Work { work_type: "qa".to_owned(), ..Work::default() },
+        work: WorkDescription { work_type: "qa".to_owned(), ..WorkDescription::default() },
         candidates: Vec::new(),
         more: 0,
         attempts: vec![attempt],
     }
 }
 
-fn wanted(slug: &str, task: &str) -> Reservation {
+fn wanted(slug: &str, task: &str) -> SlotReservation {
     let until = at(0) + Duration::from_secs(60);
-    let play = Play { task: TaskId::from(task), agent: id(slug), until };
-    Reservation { dispatch: decision(slug, task), play, hard_cap: CAP, window: window(0) }
+    let play = SlotAssignment { task: TaskId::from(task), agent: id(slug), until };
+    SlotReservation { dispatch: decision(slug, task), play, hard_cap: CAP, window: window(0) }
 }
 
-fn ended(outcome: PlayOutcome, reward: Option<f64>) -> PlayEnd {
-    PlayEnd { outcome, reward, discount: 0.9, at: at(2) }
+fn ended(outcome: AssignmentOutcome, reward: Option<f64>) -> AssignmentEnd {
+    AssignmentEnd { outcome, reward, discount: 0.9, at: at(2) }
 }

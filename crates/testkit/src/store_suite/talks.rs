@@ -2,8 +2,8 @@
 
 use rialto_model::{
     call::CallerId,
-    ids::{ContextId, Runner, Scope, TaskId},
-    store::{MessageClaim, Store, Sweep, TalkFilter, TaskFilter, number_of_message},
+    ids::{ContextId, ProcessId, Scope, TaskId},
+    store::{ConversationFilter, MessageClaim, Store, SweepLimits, TaskFilter, hash_message},
     task::{TaskHead, TaskState},
 };
 
@@ -13,8 +13,8 @@ fn talk(id: &str, context: &str) -> TaskHead {
     TaskHead { context: Some(ContextId::from(context)), message: Some(format!("m-{id}").into()), ..head(id) }
 }
 
-fn of_ann() -> TalkFilter {
-    TalkFilter {
+fn of_ann() -> ConversationFilter {
+    ConversationFilter {
         caller: CallerId::from("ann"),
         context: None,
         agent: None,
@@ -40,10 +40,13 @@ pub async fn conversations_come_by_their_last_change(store: &dyn Store) {
     let later = entry(&talk("task_1", "a"), vec![progress("one")], at(5));
     store.append(later).await.unwrap();
 
-    let first = store.talks(&scope, &TalkFilter { limit: 2, ..of_ann() }).await.unwrap();
+    let first = store.conversation_tasks(&scope, &ConversationFilter { limit: 2, ..of_ann() }).await.unwrap();
     assert_eq!((ids(&first.heads), first.total), (vec!["task_1", "task_3"], 3));
     let last = first.heads.last().map(|head| (head.updated_at, head.id.clone()));
-    let second = store.talks(&scope, &TalkFilter { limit: 2, behind: last, ..of_ann() }).await.unwrap();
+    let second = store
+        .conversation_tasks(&scope, &ConversationFilter { limit: 2, behind: last, ..of_ann() })
+        .await
+        .unwrap();
     assert_eq!((ids(&second.heads), second.total), (vec!["task_2"], 3));
 }
 
@@ -53,17 +56,17 @@ pub async fn conversations_can_be_narrowed(store: &dyn Store) {
     run(store, &talk("task_1", "a"), vec![finished()]).await;
     let other = TaskHead { agent: "another".into(), ..talk("task_2", "b") };
     store.open_task(&other, Vec::new()).await.unwrap();
-    let narrowed = async |filter: TalkFilter| {
-        let page = store.talks(&scope, &filter).await.unwrap();
+    let narrowed = async |filter: ConversationFilter| {
+        let page = store.conversation_tasks(&scope, &filter).await.unwrap();
         assert_eq!(page.total, page.heads.len() as u64);
         page.heads.into_iter().map(|head| head.id).collect::<Vec<TaskId>>()
     };
     let (one, two) = (vec![TaskId::from("task_1")], vec![TaskId::from("task_2")]);
-    assert_eq!(narrowed(TalkFilter { context: Some("b".into()), ..of_ann() }).await, two);
-    assert_eq!(narrowed(TalkFilter { agent: Some("another".into()), ..of_ann() }).await, two);
-    assert_eq!(narrowed(TalkFilter { state: Some(TaskState::Completed), ..of_ann() }).await, one);
-    assert_eq!(narrowed(TalkFilter { since: Some(at(1)), ..of_ann() }).await, one);
-    assert_eq!(narrowed(TalkFilter { since: Some(at(2)), ..of_ann() }).await, vec![]);
+    assert_eq!(narrowed(ConversationFilter { context: Some("b".into()), ..of_ann() }).await, two);
+    assert_eq!(narrowed(ConversationFilter { agent: Some("another".into()), ..of_ann() }).await, two);
+    assert_eq!(narrowed(ConversationFilter { state: Some(TaskState::Completed), ..of_ann() }).await, one);
+    assert_eq!(narrowed(ConversationFilter { since: Some(at(1)), ..of_ann() }).await, one);
+    assert_eq!(narrowed(ConversationFilter { since: Some(at(2)), ..of_ann() }).await, vec![]);
     let newest = TaskFilter { context: Some("a".into()), limit: 9, ..TaskFilter::default() };
     assert_eq!(ids(&store.tasks(&scope, &newest).await.unwrap()), ["task_1"]);
 }
@@ -76,7 +79,7 @@ pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
     // What was acknowledged can be read after a look that waits for it.
     assert!(store.task(&scope, "task_1").await.unwrap().is_some());
     let by = async |caller: &str, message: &str| {
-        let heads = store.tasks_of_message(&scope, &CallerId::from(caller), message).await.unwrap();
+        let heads = store.tasks_by_message(&scope, &CallerId::from(caller), message).await.unwrap();
         heads.into_iter().map(|head| head.id.as_str().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(by("ann", "m-task_1").await, ["task_1"]);
@@ -91,71 +94,71 @@ pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
 /// A process that is alone learns the numbers of all messages, unless they are too many; one that is not learns none. A store
 /// that cannot tell never tells.
 pub async fn messages_are_told_to_a_process_that_is_alone(store: &dyn Store) {
-    let (one, other) = (Runner::from(1), Runner::from(2));
-    store.beat(one, at(30)).await.unwrap();
+    let (one, other) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(one, at(30)).await.unwrap();
     store.open_task(&talk("task_1", "a"), Vec::new()).await.unwrap();
     store.open_task(&head("task_2"), Vec::new()).await.unwrap();
-    let number = number_of_message(b"default", b"main", b"ann", b"m-task_1");
-    let told = store.messages(one, 9).await.unwrap();
+    let number = hash_message(b"default", b"main", b"ann", b"m-task_1");
+    let told = store.message_numbers(one, 9).await.unwrap();
     assert!(told.is_none() || told == Some(vec![number]), "{told:?}");
-    assert_eq!(store.messages(one, 0).await.unwrap(), None, "there are more");
-    store.beat(other, at(30)).await.unwrap();
-    assert_eq!(store.messages(one, 9).await.unwrap(), None, "it is not alone");
+    assert_eq!(store.message_numbers(one, 0).await.unwrap(), None, "there are more");
+    store.acquire_lease(other, at(30)).await.unwrap();
+    assert_eq!(store.message_numbers(one, 9).await.unwrap(), None, "it is not alone");
 }
 
 /// Open tasks of a process that is gone are taken over once.
 pub async fn tasks_of_a_process_that_is_gone_are_taken_over(store: &dyn Store) {
-    let (dead, heir) = (Runner::from(1), Runner::from(3));
-    store.beat(dead, at(10)).await.unwrap();
-    store.beat(heir, at(30)).await.unwrap();
+    let (dead, heir) = (ProcessId::from(1), ProcessId::from(3));
+    store.acquire_lease(dead, at(10)).await.unwrap();
+    store.acquire_lease(heir, at(30)).await.unwrap();
     store.open_task(&run_by("task_1", dead), Vec::new()).await.unwrap();
     run(store, &run_by("task_2", dead), vec![finished()]).await;
     store.open_task(&run_by("task_3", dead), Vec::new()).await.unwrap();
     // What was acknowledged can be taken over after a look that waits for it.
     assert!(store.task(&Scope::default(), "task_3").await.unwrap().is_some());
 
-    assert!(store.take_over(heir, at(10), 9).await.unwrap().is_empty(), "it is not late yet");
-    assert_eq!(store.take_over(heir, at(11), 1).await.unwrap(), [run_by("task_1", heir)]);
-    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_3", heir)]);
-    assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
+    assert!(store.take_over_tasks(heir, at(10), 9).await.unwrap().is_empty(), "it is not late yet");
+    assert_eq!(store.take_over_tasks(heir, at(11), 1).await.unwrap(), [run_by("task_1", heir)]);
+    assert_eq!(store.take_over_tasks(heir, at(11), 9).await.unwrap(), [run_by("task_3", heir)]);
+    assert!(store.take_over_tasks(heir, at(11), 9).await.unwrap().is_empty());
 }
 
 /// Tasks of a process that lives, or that nobody watches, are left alone, until it retires.
 pub async fn tasks_of_a_process_at_work_are_left_alone(store: &dyn Store) {
-    let (alive, heir) = (Runner::from(2), Runner::from(3));
-    store.beat(alive, at(30)).await.unwrap();
+    let (alive, heir) = (ProcessId::from(2), ProcessId::from(3));
+    store.acquire_lease(alive, at(30)).await.unwrap();
     store.open_task(&run_by("task_1", alive), Vec::new()).await.unwrap();
-    store.open_task(&run_by("task_2", Runner::NOBODY), Vec::new()).await.unwrap();
+    store.open_task(&run_by("task_2", ProcessId::NOBODY), Vec::new()).await.unwrap();
     assert!(store.task(&Scope::default(), "task_2").await.unwrap().is_some());
-    assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
-    store.retire(alive).await.unwrap();
-    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_1", heir)]);
+    assert!(store.take_over_tasks(heir, at(11), 9).await.unwrap().is_empty());
+    store.release_lease(alive).await.unwrap();
+    assert_eq!(store.take_over_tasks(heir, at(11), 9).await.unwrap(), [run_by("task_1", heir)]);
 }
 
-fn run_by(id: &str, runner: Runner) -> TaskHead {
+fn run_by(id: &str, runner: ProcessId) -> TaskHead {
     TaskHead { runner, ..talk(id, "a") }
 }
 
 /// A task that another process goes on with is that process's.
 pub async fn a_task_can_be_claimed(store: &dyn Store) {
-    let (one, other) = (Runner::from(1), Runner::from(2));
-    store.beat(one, at(10)).await.unwrap();
-    store.beat(other, at(30)).await.unwrap();
+    let (one, other) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(one, at(10)).await.unwrap();
+    store.acquire_lease(other, at(30)).await.unwrap();
     store.open_task(&run_by("task_1", one), Vec::new()).await.unwrap();
     assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
-    store.claim(&TaskId::from("task_1"), other).await.unwrap();
+    store.assign_task(&TaskId::from("task_1"), other).await.unwrap();
     assert_eq!(store.task(&Scope::default(), "task_1").await.unwrap(), Some(run_by("task_1", other)));
-    assert!(store.take_over(Runner::from(3), at(11), 9).await.unwrap().is_empty());
+    assert!(store.take_over_tasks(ProcessId::from(3), at(11), 9).await.unwrap().is_empty());
 }
 
 /// A process is at work until it retires, or is late to say so again.
 pub async fn a_process_is_at_work_until_it_is_late_or_retires(store: &dyn Store) {
-    let (one, nobody) = (Runner::from(1), Runner::from(2));
-    store.beat(one, at(10)).await.unwrap();
-    assert!(store.is_at_work(one, at(10)).await.unwrap());
-    assert!(!store.is_at_work(nobody, at(10)).await.unwrap());
-    store.retire(one).await.unwrap();
-    assert!(!store.is_at_work(one, at(10)).await.unwrap());
+    let (one, nobody) = (ProcessId::from(1), ProcessId::from(2));
+    store.acquire_lease(one, at(10)).await.unwrap();
+    assert!(store.is_process_alive(one, at(10)).await.unwrap());
+    assert!(!store.is_process_alive(nobody, at(10)).await.unwrap());
+    store.release_lease(one).await.unwrap();
+    assert!(!store.is_process_alive(one, at(10)).await.unwrap());
 }
 
 /// Of all tasks that claim a message at once, one has it until it gives it up.
@@ -163,7 +166,7 @@ pub async fn a_message_is_claimed_by_one_task(store: &dyn Store) {
     let claim = |task: &str| MessageClaim {
         key: "key".to_owned(),
         task: TaskId::from(task),
-        runner: Runner::from(7),
+        runner: ProcessId::from(7),
         at: at(10),
     };
     let claims: Vec<_> = (0..20).map(|n| claim(&format!("task_{n}"))).collect();
@@ -183,6 +186,6 @@ pub async fn a_message_is_claimed_by_one_task(store: &dyn Store) {
     assert_eq!(store.claim_message(&other).await.unwrap().as_ref(), Some(winner), "nobody else gives it up");
     store.release_message(winner).await.unwrap();
     assert_eq!(store.claim_message(&other).await.unwrap(), None);
-    store.sweep(Sweep { tasks_before: Some(at(11)), ..Sweep::default() }).await.unwrap();
+    store.sweep(SweepLimits { tasks_before: Some(at(11)), ..SweepLimits::default() }).await.unwrap();
     assert_eq!(store.claim_message(winner).await.unwrap(), None, "old claims are swept");
 }

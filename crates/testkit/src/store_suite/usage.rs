@@ -1,11 +1,11 @@
 //! What a store promises about the bytes that orgs take in it.
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::{OrgId, ProjectId, Scope},
     json::Json,
-    store::{Store, Sweep},
+    store::{Store, SweepLimits},
     task::TaskHead,
-    verb::Phase,
 };
 
 use super::{announced, at, finished, head, progress, run};
@@ -21,11 +21,11 @@ pub async fn bytes_are_counted_by_org(store: &dyn Store) {
     let kept = store.org_bytes().await.unwrap();
     assert!((20_000..30_000).contains(&kept[&default]), "{kept:?}");
     assert!((10_000..20_000).contains(&kept[&acme]), "{kept:?}");
-    store.audit(vec![announced(Phase::PreVerb, "acme", "task_2")]).await.unwrap();
+    store.audit(vec![announced(AuditPhase::PreVerb, "acme", "task_2")]).await.unwrap();
     let audited = store.org_bytes().await.unwrap();
     assert!(audited[&acme] > kept[&acme], "{audited:?}");
     assert_eq!(audited[&default], kept[&default]);
-    store.sweep(Sweep { tasks_before: Some(at(100)), ..Sweep::default() }).await.unwrap();
+    store.sweep(SweepLimits { tasks_before: Some(at(100)), ..SweepLimits::default() }).await.unwrap();
     let swept = store.org_bytes().await.unwrap();
     assert_eq!(swept.get(&default), None, "nothing of it is left");
     assert!(swept[&acme] < 1_000, "its audit record stays: {swept:?}");

@@ -14,13 +14,13 @@ use rialto_a2a::server::{A2aServer, Config};
 use rialto_edge::site::Site;
 use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{
-    agent::{Keep, Trust},
+    agent::{AgentTrust, RowStorage},
+    backing::{Backing, BackingTransport, FunctionBacking, ProcessCommand},
     call::{Call, Caller},
     card::Card,
     clock::{FixedClock, Timestamp},
-    deployed::{Backing, Command, Function, Via},
-    event::{ACTIVATED, Aside, Ask, Event},
-    failure::{Failure, Kind},
+    event::{ACTIVATED, Event, EventAside, QuestionKind},
+    failure::{Failure, FailureKind},
     ids::Scope,
     json::Json,
     message::{Artifact, Message, Part, Role, text_of},
@@ -86,7 +86,7 @@ impl House {
     }
 
     /// The function of the seed, and nothing else.
-    pub(crate) async fn of_function(function: Function) -> Self {
+    pub(crate) async fn of_function(function: FunctionBacking) -> Self {
         let house = Self::empty(Config { needs_token: false, ..Config::default() }).await;
         let backing = Backing::Function(Arc::new(function));
         let wanted = Deployment {
@@ -138,8 +138,11 @@ impl House {
     /// The same by the agent's name: desk, other, strict, which demands an extension, or secured, which offers much.
     pub(crate) async fn meet_at(&self, name: &str) {
         let url = format!("https://{name}.example.com");
-        let registration =
-            Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..Registration::new(url) };
+        let registration = Registration {
+            trust: Some(AgentTrust::Trusted),
+            keep: RowStorage::Session,
+            ..Registration::new(url)
+        };
         self.engine.registry().register(registration).await.unwrap();
     }
 
@@ -184,18 +187,18 @@ fn secured(card: Card) -> Card {
 fn stream_of(call: &Call, gate: &Arc<Notify>) -> stream::BoxStream<'static, Event> {
     let said = text_of(&call.parts);
     let words = |text: &str| Some(Message::new("said", Role::Agent, vec![Part::text(text)]));
-    let (message, aside) = (None, Aside::default());
+    let (message, aside) = (None, EventAside::default());
     if call.continues.task_id.is_some() {
         return stream::iter(told(call, vec![Part::text(format!("you said {said}"))])).boxed();
     }
     match said.as_str() {
         "ask" => {
-            let asked = Event::Asked { ask: Ask::Input, message: words("which colour?"), aside };
+            let asked = Event::Asked { ask: QuestionKind::Input, message: words("which colour?"), aside };
             stream::iter([accepted("remote-1", "context-1"), asked]).boxed()
         }
         "later" => {
             let gate = Arc::clone(gate);
-            let asked = Event::Asked { ask: Ask::Input, message, aside };
+            let asked = Event::Asked { ask: QuestionKind::Input, message, aside };
             let taken = stream::once(async move {
                 gate.notified().await;
                 accepted("remote-1", "context-1")
@@ -207,7 +210,7 @@ fn stream_of(call: &Call, gate: &Arc<Notify>) -> stream::BoxStream<'static, Even
         }
         "reply" => stream::iter([Event::Replied { message: words("just a message").unwrap() }]).boxed(),
         "fail" => {
-            let failure = Failure::new(Kind::PeerFailed, "it broke on purpose");
+            let failure = Failure::new(FailureKind::PeerFailed, "it broke on purpose");
             stream::iter([accepted("remote-1", "context-1"), Event::Failed { failure, message, aside }])
                 .boxed()
         }
@@ -235,8 +238,8 @@ fn told(call: &Call, parts: Vec<Part>) -> Vec<Event> {
     let artifact = Artifact { name, ..Artifact::new("result", parts) };
     vec![
         accepted("remote-1", "context-1"),
-        Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Artifact { artifact, append: false, last: true, aside: EventAside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
@@ -245,14 +248,14 @@ fn counted() -> Vec<Event> {
         artifact: Artifact::new("numbers", vec![Part::text(text)]),
         append,
         last,
-        aside: Aside::default(),
+        aside: EventAside::default(),
     };
     vec![
         accepted("remote-1", "context-1"),
         working(),
         piece("1 ", false, false),
         piece("2", true, true),
-        Event::Finished { message: None, aside: Aside::default() },
+        Event::Finished { message: None, aside: EventAside::default() },
     ]
 }
 
@@ -348,11 +351,14 @@ impl Open {
 }
 
 /// The function of the seed.
-pub(crate) fn weather() -> Function {
-    Function {
+pub(crate) fn weather() -> FunctionBacking {
+    FunctionBacking {
         name: "weather-lookup".into(),
         description: "Look up current weather for a city".into(),
-        via: Via::Command(Command { argv: vec!["weather".into()], ..Command::default() }),
+        via: BackingTransport::Command(ProcessCommand {
+            argv: vec!["weather".into()],
+            ..ProcessCommand::default()
+        }),
         input_schema: None,
         output_schema: None,
         idempotent: false,

@@ -13,8 +13,8 @@ use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},
     ids::{Scope, TaskId},
-    rights::Rights,
     store::{PushConfigStore, Token, TokenStore},
+    token_scopes::TokenScopes,
 };
 use rialto_store::SqliteStore;
 use serde_json::{Value, json};
@@ -239,7 +239,7 @@ fn token(id: &str) -> Token {
         scope: Scope::default(),
         caller: "ann".into(),
         kind: CallerKind::User,
-        rights: Rights::ALL,
+        rights: TokenScopes::ALL,
         created_at: Timestamp::UNIX_EPOCH,
         expires_at: None,
         revoked_at: None,

@@ -1,35 +1,35 @@
 //! What happened to a task, in a few words for a person.
 
 use rialto_model::{
-    event::{Ask, Event},
+    audit_event::{AuditPhase, InvocationOutcome},
+    event::{Event, QuestionKind},
     message::{Artifact, Content, Message, Part},
-    store::Audited,
-    verb::{Outcome, Phase},
+    store::StoredAuditEvent,
 };
 
 use crate::text::count;
 
 /// A record of the audit trail in a few words.
-pub(super) fn announced(record: &Audited) -> String {
+pub(super) fn announced(record: &StoredAuditEvent) -> String {
     let event = &record.event;
     match event.phase {
-        Phase::PreVerb if event.context.denied => {
+        AuditPhase::PreVerb if event.context.denied => {
             format!("refused: {}", event.context.reason.as_deref().unwrap_or("no reason is on record"))
         }
-        Phase::PreVerb if event.context.policies.is_empty() => "permitted".to_owned(),
-        Phase::PreVerb => format!("permitted by {}", event.context.policies.join(", ")),
-        Phase::PostVerb => {
-            let outcome = event.outcome.map_or("over", Outcome::as_str);
+        AuditPhase::PreVerb if event.context.policies.is_empty() => "permitted".to_owned(),
+        AuditPhase::PreVerb => format!("permitted by {}", event.context.policies.join(", ")),
+        AuditPhase::PostVerb => {
+            let outcome = event.outcome.map_or("over", InvocationOutcome::as_str);
             let cost = event.estimated_cents.map(|cents| format!(", {cents} cents")).unwrap_or_default();
             format!("{outcome} after {} ms{cost}", event.duration_ms.unwrap_or_default())
         }
-        Phase::VerbError => match &event.error {
+        AuditPhase::VerbError => match &event.error {
             Some(error) => format!("{}: {}", error.code, error.message),
             None => "failed".to_owned(),
         },
-        Phase::Breaker => event.verb.verb.clone(),
-        Phase::Admin => format!("{} by {}", event.verb.verb, event.verb.caller),
-        Phase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
+        AuditPhase::Breaker => event.verb.verb.clone(),
+        AuditPhase::Admin => format!("{} by {}", event.verb.verb, event.verb.caller),
+        AuditPhase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
     }
 }
 
@@ -48,8 +48,8 @@ pub(super) fn told(event: &Event) -> String {
         Event::Progress { working: true, message, .. } => saying("is at work", message.as_ref()),
         Event::Progress { message, .. } => saying("has it in line", message.as_ref()),
         Event::Artifact { artifact, append, .. } => made(artifact, *append),
-        Event::Asked { ask: Ask::Input, message, .. } => saying("asks", message.as_ref()),
-        Event::Asked { ask: Ask::Auth, message, .. } => saying("wants a login", message.as_ref()),
+        Event::Asked { ask: QuestionKind::Input, message, .. } => saying("asks", message.as_ref()),
+        Event::Asked { ask: QuestionKind::Auth, message, .. } => saying("wants a login", message.as_ref()),
         Event::Answered { message, .. } => saying("says", Some(message)),
         Event::Finished { message, .. } => saying("is done", message.as_ref()),
         Event::Replied { message } => saying("replies", Some(message)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rialto_api_types::policies::NewPolicy;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Target},
-    failure::{Failure, Kind},
+    call::{CallTarget, Caller},
+    failure::{Failure, FailureKind},
     ids::SkillId,
 };
 use rialto_policy::{Action, Object, Subject, Template, Wish};
@@ -79,7 +79,7 @@ pub async fn add_usual(console: &Console, caller: &Caller, usual: &NewPolicy) ->
 
 /// Whom one of the usual policies is for; none means everybody.
 fn subject(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Option<Subject>, Failure> {
-    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    let invalid = |message: String| Err(Failure::new(FailureKind::Invalid, message));
     match (usual.caller.trim(), usual.role.trim()) {
         ("", "") => Ok(None),
         ("", "owner") => Ok(Some(Subject::Owners)),
@@ -96,7 +96,7 @@ fn subject(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Opti
 enum Meant {
     Agent(Arc<Agent>),
     Skill(Arc<Agent>, SkillId),
-    Trust(rialto_model::agent::Trust),
+    Trust(rialto_model::agent::AgentTrust),
     Tag(String),
     Admin(Vec<Action>),
 }
@@ -105,7 +105,7 @@ enum Meant {
 
 impl Meant {
     fn of(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Self, Failure> {
-        let invalid = |message: String| Failure::new(Kind::Invalid, message);
+        let invalid = |message: String| Failure::new(FailureKind::Invalid, message);
         let name = usual.target.trim();
         match usual.kind.as_str() {
             "allow-trust" => agents::level(name).map(Self::Trust).ok_or_else(|| {
@@ -129,7 +129,7 @@ impl Meant {
                 Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
             }
             "allow-skill" | "deny-skill" | "require-approval" => {
-                let Target { agent, skill } = target(console, caller, name)?;
+                let CallTarget { agent, skill } = target(console, caller, name)?;
                 match skill {
                     Some(skill) => Ok(Self::Skill(agent, skill.id.clone())),
                     None if usual.kind == "require-approval" => Ok(Self::Agent(agent)),

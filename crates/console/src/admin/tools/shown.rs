@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rialto_api_types::tools::{DeploymentRow, ToolRow};
 use rialto_engine::{Registry, directory::Entry};
 use rialto_model::{
-    agent::{Agent, Health, Keep},
+    agent::{Agent, Health, RowStorage},
+    backing::{BackingTransport, TransportSetting},
     card::Skill,
-    deployed::{Setting, Via},
     name,
 };
 
@@ -17,11 +17,11 @@ use crate::admin::agents;
 pub fn deployment_row(registry: &Registry, row: &Agent) -> DeploymentRow {
     let via = row.backing.via();
     let (url, command) = match via {
-        Some(Via::Http(_)) => (via.map(Via::described), None),
-        Some(Via::Command(command)) => (None, Some(command.argv.clone())),
+        Some(BackingTransport::Http(_)) => (via.map(BackingTransport::described), None),
+        Some(BackingTransport::Command(command)) => (None, Some(command.argv.clone())),
         None => (None, None),
     };
-    let settings = via.map(Via::settings).into_iter().flatten();
+    let settings = via.map(BackingTransport::settings).into_iter().flatten();
     let names = called(registry, row);
     DeploymentRow {
         id: row.id.clone(),
@@ -32,8 +32,10 @@ pub fn deployment_row(registry: &Registry, row: &Agent) -> DeploymentRow {
         project: row.scope.project.clone(),
         url,
         command,
-        settings: settings.map(|(name, setting)| (name.clone(), Setting::described(setting))).collect(),
-        configured: row.keep == Keep::Configured,
+        settings: settings
+            .map(|(name, setting)| (name.clone(), TransportSetting::described(setting)))
+            .collect(),
+        configured: row.keep == RowStorage::Configured,
         trust: row.trust,
         change_held: row.pending.is_some(),
         pending: agents::pending(row).map(agents::card_changes),

@@ -2,9 +2,9 @@
 
 use rialto_engine::{is_redacted, redact};
 use rialto_model::{
-    event::Ask,
-    failure::{Failure, Kind},
-    flow::{FlowStep, Question, StepState},
+    event::QuestionKind,
+    failure::{Failure, FailureKind},
+    flow::{FlowStep, StepQuestion, StepState},
     ids::{TaskId, fresh},
     message::{Message, Part, Role},
 };
@@ -33,7 +33,7 @@ impl Driver {
                     Move::Lose(at, cause) => {
                         let cause = self.board.node(cause).map_or("", |node| node.id.as_str());
                         let why = format!("{cause} did not succeed");
-                        self.skip(Key::node(at), Some(Failure::new(Kind::PeerFailed, why)));
+                        self.skip(Key::node(at), Some(Failure::new(FailureKind::PeerFailed, why)));
                     }
                     Move::Begin(_) if !self.has_room() => continue,
                     Move::Begin(at) => self.begin_node(at),
@@ -109,7 +109,7 @@ impl Driver {
     }
 
     fn refuse(&mut self, key: Key, step: FlowStep, why: &str) {
-        self.fail(key, step, Failure::new(Kind::Denied, why));
+        self.fail(key, step, Failure::new(FailureKind::Denied, why));
     }
 
     /// Whether one more step may be at work.
@@ -252,7 +252,7 @@ impl Driver {
         let now = self.crew.engine.now();
         let expires = expires.and_then(|after| now.checked_add(after).ok());
         let step = FlowStep { input: details.as_ref().map(redact), ..step };
-        self.hold(key, step, Question { ask: Ask::Input, message: Some(message), expires });
+        self.hold(key, step, StepQuestion { ask: QuestionKind::Input, message: Some(message), expires });
         Ok(())
     }
 }
@@ -260,5 +260,5 @@ impl Driver {
 fn unkept() -> Failure {
     let why =
         "another process began this run, and what it was given held secrets that are not kept; run it again";
-    Failure::new(Kind::Conflict, why)
+    Failure::new(FailureKind::Conflict, why)
 }

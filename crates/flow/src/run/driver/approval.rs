@@ -4,7 +4,7 @@
 use rialto_engine::approvals::Wish;
 use rialto_model::{
     event::Event,
-    flow::{FlowStep, Question},
+    flow::{FlowStep, StepQuestion},
     json::{Extra, Json},
     message::{Content, Part},
 };
@@ -56,7 +56,7 @@ impl Driver {
                 if let Some(Part { content: Content::Text(text), .. }) = message.parts.first_mut() {
                     *text = words;
                 }
-                let question = Question { ask, message: Some(message), expires: None };
+                let question = StepQuestion { ask, message: Some(message), expires: None };
                 let step = FlowStep { question: Some(question), ..step };
                 self.put(key, step.clone());
                 step

@@ -3,8 +3,8 @@
 use rialto_engine::redact;
 use rialto_model::{
     agent::Agent,
-    call::Target,
-    failure::{Failure, Kind},
+    call::CallTarget,
+    failure::{Failure, FailureKind},
     flow::FlowStep,
     json::Json,
 };
@@ -44,7 +44,7 @@ impl Driver {
             | Does::Tool { .. }
             | Does::Pipeline { .. }
             | Does::Workflow { .. } => {
-                Err(Failure::new(Kind::Internal, "somebody has to be called for this"))
+                Err(Failure::new(FailureKind::Internal, "somebody has to be called for this"))
             }
         };
         match made {
@@ -62,19 +62,19 @@ impl Driver {
         let list = act::render(over, &self.board, key)?;
         if key.item.is_some() {
             return Err(Failure::new(
-                Kind::Unsupported,
+                FailureKind::Unsupported,
                 "a map does not stand inside another; nest a workflow",
             ));
         }
         if !self.board.set_items(key.node, &list) {
             let message =
                 "`over` is not a list; a reference to one keeps its type when nothing stands beside it";
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         let items = self.board.open_items(key.node).len();
         if items > MOST_ITEMS {
             let message = format!("`over` has {items} items; at most {MOST_ITEMS} are done at once");
-            return Err(Failure::new(Kind::Invalid, message));
+            return Err(Failure::new(FailureKind::Invalid, message));
         }
         if items == 0 {
             self.complete(key, FlowStep { input: Some(list), ..step.clone() }, Json::of(&[(); 0]));
@@ -88,10 +88,10 @@ impl Driver {
     fn agent(&self, name: &str) -> Result<Json, Failure> {
         let (engine, caller) = (&self.crew.engine, &self.crew.caller);
         let found = engine.registry().find(&caller.scope, name).ok();
-        let target = found.map(|agent| Target { agent, skill: None });
+        let target = found.map(|agent| CallTarget { agent, skill: None });
         let target = target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
             let message = format!("no agent is known as \"{name}\"; `rialto agents list` shows them");
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         })?;
         Ok(described(&target.agent))
     }

@@ -12,7 +12,7 @@ use rialto_edge::{
     process::Launcher,
 };
 use rialto_model::{
-    deployed::{Endpoint, McpServer, Setting, Via},
+    backing::{BackingEndpoint, BackingTransport, McpServerBacking, TransportSetting},
     ids::Scope,
 };
 use serde_json::{Value, json};
@@ -147,9 +147,9 @@ async fn open(url: &str, compat: &ServerCompat) -> Result<McpConnection, String>
         changed: Arc::new(|_, _| {}),
         sampler: Arc::new(|_, _, _| future::ready(Err("there is no model".to_owned())).boxed()),
     };
-    let headers = BTreeMap::from([("x-key".to_owned(), Setting::Text("k1".to_owned()))]);
-    let via = Via::Http(Endpoint { url: url.to_owned(), headers });
-    let server = Arc::new(McpServer { name: "old".to_owned(), via, sampling: None });
+    let headers = BTreeMap::from([("x-key".to_owned(), TransportSetting::Text("k1".to_owned()))]);
+    let via = BackingTransport::Http(BackingEndpoint { url: url.to_owned(), headers });
+    let server = Arc::new(McpServerBacking { name: "old".to_owned(), via, sampling: None });
     let key = ServerKey { scope: Scope::default(), server, allow_private: true };
     McpConnection::open(&key, &ports, compat).await.map_err(|trouble| trouble.to_string())
 }

@@ -1,5 +1,5 @@
 use rialto_model::{
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     message::{Message, Role},
     task::Task,
 };
@@ -7,10 +7,10 @@ use rialto_model::{
 use super::*;
 use crate::client_profile::{DeclaredCapabilities, ProtocolFeatures};
 
-fn inquiry(ask: Ask, parts: Vec<Part>) -> QuestionSet {
+fn inquiry(ask: QuestionKind, parts: Vec<Part>) -> QuestionSet {
     let mut task = Task::new(rialto_testkit::store_suite::head("task_1"));
     let message = Some(Message::new("m", Role::Agent, parts));
-    let event = Event::Asked { ask, message, aside: Aside::default() };
+    let event = Event::Asked { ask, message, aside: EventAside::default() };
     assert!(task.apply(&event, rialto_model::clock::Timestamp::UNIX_EPOCH));
     QuestionSet::of(
         &task,
@@ -21,7 +21,7 @@ fn inquiry(ask: Ask, parts: Vec<Part>) -> QuestionSet {
 }
 
 fn asked(schemas: &[Value]) -> QuestionSet {
-    inquiry(Ask::Input, schemas.iter().map(|schema| Part::data(Json::of(schema))).collect())
+    inquiry(QuestionKind::Input, schemas.iter().map(|schema| Part::data(Json::of(schema))).collect())
 }
 
 fn number() -> Value {
@@ -46,7 +46,7 @@ fn reading(inquiry: &QuestionSet, value: Value) -> Result<AnswerOutcome, String>
 
 #[test]
 fn an_accepted_answer_goes_on_as_the_agent_wants_it() {
-    let words = inquiry(Ask::Input, vec![Part::text("which colour?")]);
+    let words = inquiry(QuestionKind::Input, vec![Part::text("which colour?")]);
     assert_eq!(
         reading(&words, accept(json!({ "answer": "red" }))),
         Ok(AnswerOutcome::Said(vec![Part::text("red")]))
@@ -70,9 +70,9 @@ fn a_declined_or_cancelled_question_has_no_answer() {
 
 #[test]
 fn a_login_is_done_or_it_is_not() {
-    let login = inquiry(Ask::Auth, vec![Part::text("sign in at https://login.example.com")]);
+    let login = inquiry(QuestionKind::Auth, vec![Part::text("sign in at https://login.example.com")]);
     assert_eq!(reading(&login, json!({ "login": { "action": "accept" } })), Ok(AnswerOutcome::LoggedIn));
-    let form = inquiry(Ask::Auth, vec![Part::text("sign in")]);
+    let form = inquiry(QuestionKind::Auth, vec![Part::text("sign in")]);
     let done = |done: bool| json!({ "login": { "action": "accept", "content": { "done": done } } });
     assert_eq!(reading(&form, done(true)), Ok(AnswerOutcome::LoggedIn));
     assert_eq!(reading(&form, done(false)), Ok(AnswerOutcome::Unanswered("The person did not log in")));

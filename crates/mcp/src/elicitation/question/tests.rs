@@ -1,5 +1,5 @@
 use rialto_model::{
-    event::{Aside, Ask, Event},
+    event::{Event, EventAside, QuestionKind},
     message::Role,
 };
 use rialto_testkit::peer::accepted;
@@ -10,9 +10,11 @@ use super::*;
 const BOTH: DeclaredCapabilities = DeclaredCapabilities { form: true, url: true, tasks: false };
 
 /// A task that waits, having said this.
-fn waiting(ask: Ask, message: Option<Message>) -> Task {
+fn waiting(ask: QuestionKind, message: Option<Message>) -> Task {
     let mut task = Task::new(rialto_testkit::store_suite::head("task_1"));
-    for event in [accepted("remote-1", "context-1"), Event::Asked { ask, message, aside: Aside::default() }] {
+    for event in
+        [accepted("remote-1", "context-1"), Event::Asked { ask, message, aside: EventAside::default() }]
+    {
         assert!(task.apply(&event, rialto_model::clock::Timestamp::UNIX_EPOCH));
     }
     task
@@ -34,9 +36,9 @@ fn told(task: &Task, abilities: DeclaredCapabilities) -> Value {
 
 #[test]
 fn words_are_asked_with_a_line_for_the_answer() {
-    let task = waiting(Ask::Input, says(vec![Part::text("which colour?")]));
+    let task = waiting(QuestionKind::Input, says(vec![Part::text("which colour?")]));
     insta::assert_json_snapshot!(told(&task, BOTH));
-    let silent = waiting(Ask::Input, None);
+    let silent = waiting(QuestionKind::Input, None);
     assert_eq!(told(&silent, BOTH)[0]["params"]["message"], "The agent did not say what it needs.");
 }
 
@@ -54,7 +56,7 @@ fn a_schema_becomes_a_form_wherever_it_stands() {
         message(vec![with_note]),
         Message { metadata: noted(json!({ "inputSchema": schema })), ..message(vec![text()]) },
     ] {
-        let told = told(&waiting(Ask::Input, Some(said.clone())), BOTH);
+        let told = told(&waiting(QuestionKind::Input, Some(said.clone())), BOTH);
         let params = json!({ "mode": "form", "message": "how many?", "requestedSchema": schema });
         assert_eq!(told, json!([{ "key": "answer", "params": params }]), "{said:?}");
     }
@@ -64,8 +66,10 @@ fn a_schema_becomes_a_form_wherever_it_stands() {
 fn several_schemas_are_several_questions_under_the_names_they_have() {
     let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
     let named = |name: &str| data(json!({ "name": name, "schema": schema }));
-    let task =
-        waiting(Ask::Input, says(vec![named("who"), named("who"), data(schema.clone()), named("where")]));
+    let task = waiting(
+        QuestionKind::Input,
+        says(vec![named("who"), named("who"), data(schema.clone()), named("where")]),
+    );
     let told = told(&task, BOTH);
     let keys: Vec<_> =
         told.as_array().unwrap().iter().map(|question| question["key"].as_str().unwrap()).collect();
@@ -75,7 +79,7 @@ fn several_schemas_are_several_questions_under_the_names_they_have() {
 #[test]
 fn a_schema_that_is_no_form_is_shown_in_words() {
     let deep = json!({ "type": "object", "properties": { "x": { "type": "object" } } });
-    let task = waiting(Ask::Input, says(vec![Part::text("what?"), data(deep)]));
+    let task = waiting(QuestionKind::Input, says(vec![Part::text("what?"), data(deep)]));
     insta::assert_json_snapshot!(told(&task, BOTH));
     assert_eq!(
         QuestionSet::of(&task, BOTH, ProtocolFeatures::NEWEST).unwrap().questions[0].wants,
@@ -94,23 +98,23 @@ fn who_waits_for_a_login_has_the_person_sent_there() {
         vec![Part::text("sign in"), data(json!({ "url": at }))],
         vec![data(json!({ "verification_uri": at }))],
     ] {
-        let told = told(&waiting(Ask::Auth, says(parts.clone())), BOTH);
+        let told = told(&waiting(QuestionKind::Auth, says(parts.clone())), BOTH);
         assert_eq!(told[0]["params"]["url"], at, "{parts:?}");
         assert_eq!(told[0]["params"]["mode"], "url");
     }
-    let task = waiting(Ask::Auth, says(vec![Part::text("sign in"), url]));
+    let task = waiting(QuestionKind::Auth, says(vec![Part::text("sign in"), url]));
     insta::assert_json_snapshot!(
         "login_by_form",
         told(&task, DeclaredCapabilities { form: true, url: false, tasks: false })
     );
-    let nowhere = waiting(Ask::Auth, says(vec![Part::text("sign in at javascript:alert(1)")]));
+    let nowhere = waiting(QuestionKind::Auth, says(vec![Part::text("sign in at javascript:alert(1)")]));
     assert_eq!(told(&nowhere, BOTH)[0]["params"]["mode"], "form");
 }
 
 #[test]
 fn a_client_that_cannot_ask_so_is_not_told_to() {
-    let question = waiting(Ask::Input, says(vec![Part::text("which colour?")]));
-    let nowhere = waiting(Ask::Auth, says(vec![Part::text("sign in")]));
+    let question = waiting(QuestionKind::Input, says(vec![Part::text("which colour?")]));
+    let nowhere = waiting(QuestionKind::Auth, says(vec![Part::text("sign in")]));
     assert_eq!(told(&question, DeclaredCapabilities::default()), json!([]));
     assert_eq!(told(&question, DeclaredCapabilities { form: false, url: true, tasks: false }), json!([]));
     assert_eq!(told(&nowhere, DeclaredCapabilities { form: false, url: true, tasks: false }), json!([]));
@@ -127,7 +131,7 @@ fn what_waits_for_approval_is_a_choice_for_whoever_may_make_it() {
         let facts = json!({ "approval": "apr_1", "tool": "rm", "arguments": {}, "requestedSchema": choice });
         let said = says(vec![Part::text("May rm be called?"), data(facts)]).unwrap();
         let metadata = Json::from(json!({ "rialto/approval": { "id": "apr_1", "answerable": answerable } }));
-        waiting(Ask::Input, Some(Message { metadata: Some(metadata), ..said }))
+        waiting(QuestionKind::Input, Some(Message { metadata: Some(metadata), ..said }))
     };
     let params = json!({ "mode": "form", "message": "May rm be called?", "requestedSchema": choice });
     assert_eq!(told(&asks(true), BOTH), json!([{ "key": "answer", "params": params }]));

@@ -4,7 +4,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::*;
-use rialto_model::guardrail::Notice;
+use rialto_model::guardrail::GuardrailNotice;
 
 use crate::tool_result::ResultMeta;
 
@@ -25,8 +25,9 @@ fn any_answer() -> impl Strategy<Value = ToolResult> {
                 context,
                 state: is_said.then_some("completed"),
                 remote_task,
-                guardrail: is_said
-                    .then(|| Box::new(Notice { checks: vec!["pii".into()], kinds: vec!["a\"b".into()] })),
+                guardrail: is_said.then(|| {
+                    Box::new(GuardrailNotice { checks: vec!["pii".into()], kinds: vec!["a\"b".into()] })
+                }),
                 beside: None,
                 server: None,
             }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rialto_engine::schema::Schemas;
-use rialto_model::{call::Target, json::Json};
+use rialto_model::{call::CallTarget, json::Json};
 use rialto_testkit::agents::{agent, skill};
 
 use super::*;
@@ -15,7 +15,7 @@ fn made(schema: Value) -> Value {
 /// Tells what a schema accepts.
 fn judge(schema: &Value) -> impl Fn(&Value) -> bool + use<> {
     let agent = Arc::new(agent("a", vec![skill("b")]));
-    let target = Target { skill: Some(Arc::clone(&agent.card.skills[0])), agent };
+    let target = CallTarget { skill: Some(Arc::clone(&agent.card.skills[0])), agent };
     let (schemas, schema) = (Schemas::default(), Json::of(schema));
     move |value| schemas.check_value(&target, &schema, value).is_ok()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use rialto_api_types::agents::AgentRow;
 use rialto_model::{
     agent,
-    credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
+    credential::{ApiKeyLocation, Credential, CredentialScheme, OAuth, OAuthClientAuth, SecretSource},
     json::Extra,
 };
 
@@ -87,8 +87,8 @@ pub(super) async fn warn(desk: &Desk, credential: Option<&Credential>) {
 }
 
 /// The file, if others can read it.
-pub(crate) fn open_to_others(source: &Source) -> Option<&str> {
-    let Source::File(path) = source else { return None };
+pub(crate) fn open_to_others(source: &SecretSource) -> Option<&str> {
+    let SecretSource::File(path) = source else { return None };
     private_files::is_open_to_others(Path::new(path)).ok()?.then_some(path)
 }
 
@@ -132,12 +132,12 @@ fn wanted_or(flags: &CredentialFlags, old: Option<&Credential>) -> Result<Option
     Ok(Some(Credential { scheme, hosts, ..old.clone() }))
 }
 
-fn source(flags: &CredentialFlags) -> Option<Source> {
-    let env = flags.token_env.clone().map(Source::Env);
-    env.or_else(|| flags.token_file.clone().map(Source::File)).or_else(|| flags.secret.clone())
+fn source(flags: &CredentialFlags) -> Option<SecretSource> {
+    let env = flags.token_env.clone().map(SecretSource::Env);
+    env.or_else(|| flags.token_file.clone().map(SecretSource::File)).or_else(|| flags.secret.clone())
 }
 
-fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
+fn scheme(flags: &CredentialFlags) -> Result<Option<CredentialScheme>, Trouble> {
     let has_oauth = flags.client_id.is_some()
         || flags.token_url.is_some()
         || flags.audience.is_some()
@@ -156,18 +156,20 @@ fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
     kinds.dedup();
     match kinds.as_slice() {
         [] => Ok(None),
-        [AuthKind::Bearer] => Ok(Some(Scheme::Bearer)),
-        [AuthKind::Basic] => Ok(Some(Scheme::Basic { user: flags.user.clone() })),
+        [AuthKind::Bearer] => Ok(Some(CredentialScheme::Bearer)),
+        [AuthKind::Basic] => Ok(Some(CredentialScheme::Basic { user: flags.user.clone() })),
         [AuthKind::ApiKey] => match &flags.key_name {
-            Some(name) => Ok(Some(Scheme::ApiKey { place: place(flags.key_in), name: name.clone() })),
+            Some(name) => {
+                Ok(Some(CredentialScheme::ApiKey { place: place(flags.key_in), name: name.clone() }))
+            }
             None => Err(Trouble::usage("an API key needs a name to stand under: --key-name X-API-Key")),
         },
         [AuthKind::OAuth2] => match &flags.client_id {
-            Some(client) => Ok(Some(Scheme::OAuth2(oauth(flags, client)))),
+            Some(client) => Ok(Some(CredentialScheme::OAuth2(oauth(flags, client)))),
             None => Err(Trouble::usage("OAuth 2 needs our name there: --client-id ID")),
         },
         [AuthKind::Exchange] => match (&flags.client_id, &flags.token_url) {
-            (Some(client), Some(_)) => Ok(Some(Scheme::Exchange(oauth(flags, client)))),
+            (Some(client), Some(_)) => Ok(Some(CredentialScheme::Exchange(oauth(flags, client)))),
             _ => {
                 Err(Trouble::usage("an exchange needs our name and a place: --client-id ID --token-url URL"))
             }
@@ -183,17 +185,17 @@ fn oauth(flags: &CredentialFlags, client: &str) -> OAuth {
         scopes: flags.token_scopes.clone(),
         audience: flags.audience.clone(),
         client_auth: match flags.client_auth {
-            Some(ClientAuthName::Post) => ClientAuth::Post,
-            Some(ClientAuthName::Basic) | None => ClientAuth::Basic,
+            Some(ClientAuthName::Post) => OAuthClientAuth::Post,
+            Some(ClientAuthName::Basic) | None => OAuthClientAuth::Basic,
         },
     }
 }
 
-const fn place(name: Option<KeyPlaceName>) -> KeyPlace {
+const fn place(name: Option<KeyPlaceName>) -> ApiKeyLocation {
     match name {
-        Some(KeyPlaceName::Query) => KeyPlace::Query,
-        Some(KeyPlaceName::Cookie) => KeyPlace::Cookie,
-        Some(KeyPlaceName::Header) | None => KeyPlace::Header,
+        Some(KeyPlaceName::Query) => ApiKeyLocation::Query,
+        Some(KeyPlaceName::Cookie) => ApiKeyLocation::Cookie,
+        Some(KeyPlaceName::Header) | None => ApiKeyLocation::Header,
     }
 }
 

@@ -8,11 +8,11 @@ use rialto_api_types::{
 };
 use rialto_hooks::live::{Live, News as Noticed, Watch};
 use rialto_model::{
+    audit_event::AuditEvent,
     call::CallerId,
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     ids::{AgentId, TaskId},
     store::{AuditFilter, AuditOutcome},
-    verb::VerbEvent,
 };
 use tokio::time::sleep;
 
@@ -32,7 +32,7 @@ const TRIES: u32 = 60;
 /// What is told to whoever follows.
 enum News {
     /// A record, and its JSON.
-    Record(u64, Box<VerbEvent>, String),
+    Record(u64, Box<AuditEvent>, String),
     /// So many came too fast.
     Missed(u64),
 }
@@ -161,5 +161,5 @@ async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
 
 /// Whether trouble of this kind may be over in a moment.
 const fn is_passing(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::PeerUnreachable | Kind::PeerTimeout | Kind::Busy)
+    matches!(failure.kind, FailureKind::PeerUnreachable | FailureKind::PeerTimeout | FailureKind::Busy)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rialto_api_types::tasks::{NewCall, StartedCall, TaskDetail};
 use rialto_model::{
-    event::{Event, Recorded},
-    failure::{Failure, Kind},
+    event::{Event, RecordedEvent},
+    failure::{Failure, FailureKind},
     json::{Extra, Json},
     task::TaskState,
 };
@@ -35,7 +35,7 @@ struct Followed<'a> {
     begun: StartedCall,
     seen: u64,
     /// What came last. With the end of the call comes its result, which is shown and not told before.
-    untold: Vec<Recorded>,
+    untold: Vec<RecordedEvent>,
     spinner: Spinner,
     quiet: bool,
 }
@@ -118,7 +118,7 @@ impl Followed<'_> {
                 }
             };
             let Some(event) = next else { return Ok(false) };
-            let Ok(recorded) = serde_json::from_str::<Recorded>(&event.data) else { continue };
+            let Ok(recorded) = serde_json::from_str::<RecordedEvent>(&event.data) else { continue };
             if recorded.seq <= self.seen {
                 continue;
             }
@@ -145,7 +145,7 @@ impl Followed<'_> {
         self.spinner.say("calling it off");
         let path = ["tasks", self.begun.task_id.as_str(), "cancel"];
         match self.desk.post(&path).patiently().done().await {
-            Err(failure) if failure.kind != Kind::Conflict => Err(failure),
+            Err(failure) if failure.kind != FailureKind::Conflict => Err(failure),
             _ => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl Followed<'_> {
         let message = format!(
             "{called} took longer than {timeout_ms} ms; the task goes on, and `rialto tasks show {task_id}` fetches its result"
         );
-        let failure = Failure::new(Kind::PeerTimeout, message);
+        let failure = Failure::new(FailureKind::PeerTimeout, message);
         let task = self.task().await.ok().and_then(|told| told.read::<TaskDetail>().ok());
         task.map_or_else(|| failure.clone(), |task| found_again(failure.clone(), &task)).into()
     }
@@ -204,5 +204,5 @@ const fn is_end(event: &Event) -> bool {
 
 /// Whether trouble of this kind may be over in a moment.
 const fn is_passing(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::PeerUnreachable | Kind::PeerTimeout | Kind::Busy)
+    matches!(failure.kind, FailureKind::PeerUnreachable | FailureKind::PeerTimeout | FailureKind::Busy)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use rialto_api_types::overview::CallerIdentity;
-use rialto_model::{failure::Failure, rights::Right};
+use rialto_model::{failure::Failure, token_scopes::TokenScope};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn who_we_are(me: &CallerIdentity) -> Vec<Finding> {
         format!("it is that of {caller} ({}) in {org}/{project}, for {}", kind.as_str(), names.join(", ")),
     );
     let mut findings = vec![version, token];
-    if !scopes.contains(&Right::Admin) {
+    if !scopes.contains(&TokenScope::Admin) {
         let fix = format!("rialto tokens create {caller} --scope admin --scope call --scope discover");
         findings.push(warn("administration", "the token is not for it", &fix));
         return findings;

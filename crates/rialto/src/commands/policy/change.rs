@@ -4,7 +4,7 @@ use rialto_api_types::{
     agents::AgentRow,
     policies::{NewPolicy, PolicyPlace, PolicyTextVersion, SavedPolicy, StoredPolicyText},
 };
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::{Failure, FailureKind};
 use serde_json::json;
 
 use crate::{
@@ -19,7 +19,7 @@ pub(super) async fn allow(desk: &Desk, allow: &AllowCalls) -> Result<(), Trouble
     let agent: Result<AgentRow, Failure> = desk.get(&["agents", &allow.target]).read().await;
     let (kind, target) = match agent {
         Ok(AgentRow { slug, .. }) => ("allow-agent", slug),
-        Err(failure) if failure.kind == Kind::NotFound && allow.target.contains('.') => {
+        Err(failure) if failure.kind == FailureKind::NotFound && allow.target.contains('.') => {
             ("allow-skill", allow.target.clone())
         }
         Err(failure) => return Err(failure.into()),

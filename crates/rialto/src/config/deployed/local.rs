@@ -1,6 +1,6 @@
 //! `[[agents.local]]`: coding agents on this machine, as a file says them.
 
-use rialto_model::deployed::{self, Via, is_name};
+use rialto_model::backing::{self, BackingTransport, is_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,41 +73,44 @@ pub(crate) enum FilesName {
 // === impl LocalAgent ===
 
 impl LocalAgent {
-    pub(super) fn made(&self, via: Via) -> Result<deployed::LocalAgent, (String, String)> {
-        if matches!(via, Via::Http(_)) {
+    pub(super) fn made(
+        &self,
+        via: BackingTransport,
+    ) -> Result<backing::CodingAgentBacking, (String, String)> {
+        if matches!(via, BackingTransport::Http(_)) {
             let reason = "a coding agent is started by a `command`; one at an address is added with `rialto agents add URL`";
             return Err(("url".to_owned(), reason.to_owned()));
         }
-        let mut skills: Vec<deployed::LocalSkill> = Vec::new();
+        let mut skills: Vec<backing::CodingAgentSkill> = Vec::new();
         for (at, skill) in self.skills.iter().enumerate() {
             let wrong = |reason: String| (format!("skills[{at}].id"), reason);
             if !is_name(&skill.id) {
                 return Err(wrong(format!("\"{}\" must be letters, digits, `-` and `_`", skill.id)));
             }
-            if skill.id == deployed::PROMPT || skills.iter().any(|other| other.id == skill.id) {
+            if skill.id == backing::PROMPT || skills.iter().any(|other| other.id == skill.id) {
                 return Err(wrong(format!("it has a skill \"{}\" already", skill.id)));
             }
-            skills.push(deployed::LocalSkill {
+            skills.push(backing::CodingAgentSkill {
                 id: skill.id.clone(),
                 description: skill.description.clone(),
                 tags: skill.tags.clone(),
                 instructions: skill.instructions.clone(),
             });
         }
-        Ok(deployed::LocalAgent {
+        Ok(backing::CodingAgentBacking {
             name: self.name.clone(),
             description: self.description.clone(),
             via,
             skills,
             permission: match self.permission {
-                PermissionName::Ask => deployed::Permission::Ask,
-                PermissionName::Allow => deployed::Permission::Allow,
-                PermissionName::Deny => deployed::Permission::Deny,
+                PermissionName::Ask => backing::ToolPermission::Ask,
+                PermissionName::Allow => backing::ToolPermission::Allow,
+                PermissionName::Deny => backing::ToolPermission::Deny,
             },
             files: match self.allow_files {
-                FilesName::None => deployed::Files::None,
-                FilesName::Read => deployed::Files::Read,
-                FilesName::Write => deployed::Files::Write,
+                FilesName::None => backing::FileAccess::None,
+                FilesName::Read => backing::FileAccess::Read,
+                FilesName::Write => backing::FileAccess::Write,
             },
         })
     }

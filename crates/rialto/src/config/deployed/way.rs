@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use rialto_model::{
-    credential::Source,
-    deployed::{self, Command, Endpoint, Placement, Via},
+    backing::{self, BackingEndpoint, BackingTransport, NodePlacement, ProcessCommand},
+    credential::SecretSource,
     ids::{OrgId, ProjectId, Scope, is_slug},
     node::is_node_name,
 };
@@ -92,7 +92,7 @@ pub(crate) enum Setting {
 // === impl Way ===
 
 impl Way {
-    pub(super) fn via(&self) -> Result<Via, (String, String)> {
+    pub(super) fn via(&self) -> Result<BackingTransport, (String, String)> {
         let wrong = |key: &str, reason: &str| Err((key.to_owned(), reason.to_owned()));
         match (&self.command, &self.url) {
             (None, None) => wrong("url", "say how it is reached: `command` or `url`"),
@@ -109,25 +109,25 @@ impl Way {
             (None, Some(_)) if self.singleton => {
                 wrong("singleton", "every node calls an address; only a `command` is placed on a node")
             }
-            (Some(words), None) => Ok(Via::Command(Command {
+            (Some(words), None) => Ok(BackingTransport::Command(ProcessCommand {
                 argv: words.argv(&self.args).map_err(|reason| ("command".to_owned(), reason))?,
                 env: settings(&self.env, "env")?,
                 cwd: self.cwd.clone(),
                 placement: self.placement()?,
             })),
-            (None, Some(url)) => Ok(Via::Http(Endpoint {
+            (None, Some(url)) => Ok(BackingTransport::Http(BackingEndpoint {
                 url: address(url).map_err(|reason| ("url".to_owned(), reason))?,
                 headers: settings(&self.headers, "headers")?,
             })),
         }
     }
 
-    fn placement(&self) -> Result<Placement, (String, String)> {
+    fn placement(&self) -> Result<NodePlacement, (String, String)> {
         if let Some(name) = self.nodes.iter().find(|name| !is_node_name(name)) {
             let reason = format!("\"{name}\" is not the name of a node; use what `rialto nodes list` shows");
             return Err(("nodes".to_owned(), reason));
         }
-        Ok(Placement { nodes: self.nodes.clone(), singleton: self.singleton })
+        Ok(NodePlacement { nodes: self.nodes.clone(), singleton: self.singleton })
     }
 
     pub(super) fn timeout_ms(&self) -> Result<Option<u64>, String> {
@@ -173,17 +173,17 @@ impl Words {
 
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        deployed::Setting::from(self).fmt(f)
+        backing::TransportSetting::from(self).fmt(f)
     }
 }
 
-impl From<&Setting> for deployed::Setting {
+impl From<&Setting> for backing::TransportSetting {
     fn from(setting: &Setting) -> Self {
         match setting {
             Setting::Text(text) => Self::Text(text.clone()),
-            Setting::Env { env } => Self::From(Source::Env(env.clone())),
-            Setting::File { file } => Self::From(Source::File(file.clone())),
-            Setting::Secret { secret } => Self::From(Source::Store(secret.clone())),
+            Setting::Env { env } => Self::From(SecretSource::Env(env.clone())),
+            Setting::File { file } => Self::From(SecretSource::File(file.clone())),
+            Setting::Secret { secret } => Self::From(SecretSource::Store(secret.clone())),
         }
     }
 }
@@ -192,10 +192,10 @@ impl From<&Setting> for deployed::Setting {
 fn settings(
     given: &BTreeMap<String, Setting>,
     key: &str,
-) -> Result<BTreeMap<String, deployed::Setting>, (String, String)> {
+) -> Result<BTreeMap<String, backing::TransportSetting>, (String, String)> {
     let mut settings = BTreeMap::new();
     for (name, setting) in given {
-        let setting = deployed::Setting::from(setting);
+        let setting = backing::TransportSetting::from(setting);
         if setting.is_bare_secret(name) {
             let reason = "this looks like a secret; name where it is instead: \"${VARIABLE}\", { env = \"VARIABLE\" } \
                           or { secret = \"NAME\" } after `rialto secrets set NAME`";

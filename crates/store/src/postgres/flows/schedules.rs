@@ -1,9 +1,9 @@
 //! When what is run by itself.
 
 use rialto_model::{
-    flow::Schedule,
+    flow::FlowSchedule,
     ids::{Scope, TaskId},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use tokio_postgres::Row;
 
@@ -19,7 +19,7 @@ pub(super) async fn replace(
     client: &impl GenericClient,
     of: &Scope,
     name: &str,
-    schedules: &[Schedule],
+    schedules: &[FlowSchedule],
 ) -> Result<(), PostgresError> {
     let (org, project) = (of.org.as_str(), of.project.as_str());
     let delete = "DELETE FROM flow_schedules WHERE org = $1 AND project = $2 AND name = $3";
@@ -35,7 +35,7 @@ pub(super) async fn replace(
 }
 
 /// Those of a project.
-pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<Schedule>, PostgresError> {
+pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<FlowSchedule>, PostgresError> {
     let select = "SELECT * FROM flow_schedules WHERE org = $1 AND project = $2 ORDER BY name, number";
     let values: [Value<'_>; 2] = [&of.org.as_str(), &of.project.as_str()];
     sql::rows(client, select, &values).await?.iter().map(schedule).collect()
@@ -44,9 +44,9 @@ pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<S
 /// Those whose moment has come, and which are ours from now on. What somebody else is just taking is left to them.
 pub(super) async fn due(
     client: &impl GenericClient,
-    lease: &Lease,
+    lease: &DeliveryLease,
     most: usize,
-) -> Result<Vec<Schedule>, PostgresError> {
+) -> Result<Vec<FlowSchedule>, PostgresError> {
     let take = "
         WITH due AS (
             SELECT org, project, name, number FROM flow_schedules
@@ -66,7 +66,7 @@ pub(super) async fn due(
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
 pub(super) async fn note(
     client: &impl GenericClient,
-    schedule: &Schedule,
+    schedule: &FlowSchedule,
     holder: &str,
 ) -> Result<bool, PostgresError> {
     let update = "
@@ -84,9 +84,9 @@ pub(super) async fn note(
     Ok(sql::execute(client, update, &values).await? > 0)
 }
 
-fn schedule(row: &Row) -> Result<Schedule, PostgresError> {
+fn schedule(row: &Row) -> Result<FlowSchedule, PostgresError> {
     let row = Cells(row);
-    Ok(Schedule {
+    Ok(FlowSchedule {
         scope: row.scope()?,
         name: row.text("name")?,
         number: u32::try_from(row.number("number")?).unwrap_or(u32::MAX),

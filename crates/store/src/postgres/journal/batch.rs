@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use rialto_model::{
     ids::{ContextId, SkillId},
-    store::{Entry, MessageClaim, StoreError},
+    store::{MessageClaim, StoreError, TaskAppend},
     task::TaskHead,
 };
 
@@ -145,7 +145,7 @@ async fn advance(
     lines: &[&JournalWrite],
     own: &OwnRunners,
 ) -> Result<HashSet<String>, PostgresError> {
-    let entries: Vec<&Entry> = lines.iter().filter_map(|line| line.entry()).collect();
+    let entries: Vec<&TaskAppend> = lines.iter().filter_map(|line| line.entry()).collect();
     if entries.is_empty() {
         return Ok(HashSet::new());
     }
@@ -165,7 +165,7 @@ async fn advance(
 
 /// Writes the events of new tasks and of those that were there.
 async fn add_events(client: &impl GenericClient, lines: &[&JournalWrite]) -> Result<(), PostgresError> {
-    let entries: Vec<&Entry> =
+    let entries: Vec<&TaskAppend> =
         lines.iter().filter_map(|line| line.told()).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
         return Ok(());
@@ -199,7 +199,7 @@ async fn claim(
 }
 
 /// The number of the last of the events.
-fn last(entry: &Entry) -> i64 {
+fn last(entry: &TaskAppend) -> i64 {
     signed(entry.expected + entry.events.len() as u64)
 }
 

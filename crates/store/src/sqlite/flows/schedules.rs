@@ -1,9 +1,9 @@
 //! When what is run by itself.
 
 use rialto_model::{
-    flow::Schedule,
+    flow::FlowSchedule,
     ids::{Scope, TaskId},
-    webhook::Lease,
+    webhook::DeliveryLease,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -15,7 +15,7 @@ pub(super) fn replace(
     connection: &Connection,
     of: &Scope,
     name: &str,
-    schedules: &[Schedule],
+    schedules: &[FlowSchedule],
 ) -> Result<(), SqliteError> {
     let (org, project) = (of.org.as_str(), of.project.as_str());
     let mut delete = connection
@@ -32,7 +32,7 @@ pub(super) fn replace(
 }
 
 /// Those of a project.
-pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<Schedule>, SqliteError> {
+pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules WHERE org = ?1 AND project = ?2 ORDER BY name, number",
     )?;
@@ -43,16 +43,16 @@ pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<Schedule>, 
 /// Those whose moment has come, and which are ours from now on.
 pub(super) fn due(
     connection: &Connection,
-    lease: &Lease,
+    lease: &DeliveryLease,
     limit: usize,
-) -> Result<Vec<Schedule>, SqliteError> {
+) -> Result<Vec<FlowSchedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules
          WHERE next_at <= ?1 AND (holder IS NULL OR holder = ?2 OR held_until <= ?1)
          ORDER BY next_at LIMIT ?3",
     )?;
     let values = params![At(lease.now), lease.holder, limit];
-    let due: Vec<Schedule> = select.query_map(values, schedule)?.collect::<rusqlite::Result<_>>()?;
+    let due: Vec<FlowSchedule> = select.query_map(values, schedule)?.collect::<rusqlite::Result<_>>()?;
     let mut update = connection.prepare_cached(
         "UPDATE flow_schedules SET holder = ?5, held_until = ?6
          WHERE org = ?1 AND project = ?2 AND name = ?3 AND number = ?4",
@@ -65,7 +65,11 @@ pub(super) fn due(
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(connection: &Connection, schedule: &Schedule, holder: &str) -> Result<bool, SqliteError> {
+pub(super) fn note(
+    connection: &Connection,
+    schedule: &FlowSchedule,
+    holder: &str,
+) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE flow_schedules SET next_at = ?6, task = ?7, holder = NULL, held_until = NULL
          WHERE org = ?1 AND project = ?2 AND name = ?3 AND number = ?4 AND holder = ?5",
@@ -77,8 +81,8 @@ pub(super) fn note(connection: &Connection, schedule: &Schedule, holder: &str) -
     Ok(changed > 0)
 }
 
-fn schedule(row: &Row<'_>) -> rusqlite::Result<Schedule> {
-    Ok(Schedule {
+fn schedule(row: &Row<'_>) -> rusqlite::Result<FlowSchedule> {
+    Ok(FlowSchedule {
         scope: scope(row)?,
         name: row.get("name")?,
         number: row.get("number")?,

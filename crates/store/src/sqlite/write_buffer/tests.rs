@@ -1,11 +1,11 @@
 use std::sync::atomic::AtomicU64;
 
 use rialto_model::{
-    call::Door,
-    event::{Aside, Event, Remote},
-    ids::{AgentId, Runner, Scope, TaskId},
+    call::EntryProtocol,
+    event::{Event, EventAside, RemoteIds},
+    ids::{AgentId, ProcessId, Scope, TaskId},
     json::Json,
-    store::Entry,
+    store::TaskAppend,
     task::{Task, TaskHead, TaskState},
 };
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ fn head(id: &str) -> TaskHead {
         id: TaskId::from(id),
         scope: Scope::default(),
         caller: "ann".into(),
-        door: Door::Cli,
+        door: EntryProtocol::Cli,
         agent: AgentId::from("agt_1"),
         agent_url: "https://a.example".to_owned(),
         skill: None,
@@ -31,10 +31,10 @@ fn head(id: &str) -> TaskHead {
         args: Json::empty_object(),
         context: None,
         message: None,
-        runner: Runner::NOBODY,
+        runner: ProcessId::NOBODY,
         state: TaskState::Submitted,
         version: 0,
-        remote: Remote::default(),
+        remote: RemoteIds::default(),
         created_at: now,
         updated_at: now,
     }
@@ -46,11 +46,17 @@ fn open(id: &str) -> JournalRecord {
 
 fn finish(id: &str) -> JournalRecord {
     let before = head(id);
-    let (at, event) = (before.created_at, Event::Finished { message: None, aside: Aside::default() });
+    let (at, event) = (before.created_at, Event::Finished { message: None, aside: EventAside::default() });
     let mut task = Task::new(before);
     task.apply(&event, at);
-    JournalRecord::append(&Entry { head: task.head, expected: 0, events: vec![event], at, audit: Vec::new() })
-        .unwrap()
+    JournalRecord::append(&TaskAppend {
+        head: task.head,
+        expected: 0,
+        events: vec![event],
+        at,
+        audit: Vec::new(),
+    })
+    .unwrap()
 }
 
 fn buffer(write_buffer: &WriteBuffer, record: JournalRecord) {

@@ -3,9 +3,9 @@
 use std::{collections::HashSet, error::Error as _, path::Path, sync::Arc, time::Duration};
 
 use rialto_model::{
+    audit_event::AuditPhase,
     ids::{Scope, TaskId},
-    store::{AgentStore, AuditFilter, AuditStore, Store, StoreError, TaskStore, Verdict},
-    verb::Phase,
+    store::{AgentStore, AuditFilter, AuditStore, ChainVerification, Store, StoreError, TaskStore},
 };
 use rialto_store::{Config, PostgresStore, StoreUrl};
 use rialto_testkit::{
@@ -128,12 +128,12 @@ async fn several_processes_write_one_trail_each_in_a_chain_of_its_own() {
             for call in 0..10 {
                 let id = format!("task_{number}_{call}");
                 let task = head(&id);
-                store.open_task(&task, vec![announced(Phase::PreVerb, "default", &id)]).await.unwrap();
+                store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", &id)]).await.unwrap();
                 let begun = entry(&task, vec![accepted(&id)], at(1));
                 let under_way = begun.head.clone();
                 store.append(begun).await.unwrap();
                 let mut end = entry(&under_way, vec![finished()], at(2));
-                end.audit = vec![announced(Phase::PostVerb, "default", &id)];
+                end.audit = vec![announced(AuditPhase::PostVerb, "default", &id)];
                 store.append(end).await.unwrap();
             }
         })
@@ -143,7 +143,7 @@ async fn several_processes_write_one_trail_each_in_a_chain_of_its_own() {
     }
     for store in &stores {
         let verdict = store.verify_audit().await.unwrap();
-        assert!(matches!(verdict, Verdict::Sound { records: 960, .. }), "{verdict:?}");
+        assert!(matches!(verdict, ChainVerification::Sound { records: 960, .. }), "{verdict:?}");
     }
     let chains = server.sql("rialto_0", "SELECT count(DISTINCT chain) FROM audit WHERE phase = 'post-verb'");
     assert!((3..=6).contains(&chains.parse::<usize>().unwrap()), "{chains}");
@@ -170,10 +170,10 @@ async fn whoever_opens_a_database_first_makes_its_tables_and_the_others_find_the
         .sql("rialto_0", "ALTER TABLE tasks ADD COLUMN later TEXT; ALTER TABLE audit ADD COLUMN later TEXT");
     let store = open(&url).await;
     let task = head("task_1");
-    store.open_task(&task, vec![announced(Phase::PreVerb, "default", "task_1")]).await.unwrap();
+    store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", "task_1")]).await.unwrap();
     store.append(entry(&task, vec![finished()], at(2))).await.unwrap();
     assert_eq!(store.events(&task.id, 0).await.unwrap().len(), 1);
-    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 1, .. }));
+    assert!(matches!(store.verify_audit().await.unwrap(), ChainVerification::Sound { records: 1, .. }));
 
     server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (999, 'much later', '', '')");
     server.sql("rialto_0", "UPDATE schema_floor SET version = 999");
@@ -188,7 +188,7 @@ async fn a_check_lists_what_is_wrong_with_rows_and_seals() {
     let store = open(&url).await;
     for id in ["task-1", "task-2", "task-3"] {
         let task = head(id);
-        store.open_task(&task, vec![announced(Phase::PreVerb, "default", id)]).await.unwrap();
+        store.open_task(&task, vec![announced(AuditPhase::PreVerb, "default", id)]).await.unwrap();
         store.append(entry(&task, vec![accepted(&format!("r-{id}")), finished()], at(1))).await.unwrap();
     }
     let sound = store.check(&|_| {}).await.unwrap();
@@ -205,18 +205,20 @@ async fn a_check_lists_what_is_wrong_with_rows_and_seals() {
 async fn a_record_that_was_changed_or_filed_elsewhere_is_found() {
     let server = Server::start();
     let store = open(&server.database()).await;
-    store.audit(vec![announced(Phase::PreVerb, "default", "1"); 3]).await.unwrap();
+    store.audit(vec![announced(AuditPhase::PreVerb, "default", "1"); 3]).await.unwrap();
     server.sql("rialto_0", "UPDATE audit SET caller = 'bob' WHERE record = 2");
-    let hidden = Verdict::Broken { record: 2, why: "record 2 is not filed under what it says".to_owned() };
+    let hidden =
+        ChainVerification::Broken { record: 2, why: "record 2 is not filed under what it says".to_owned() };
     assert_eq!(store.verify_audit().await.unwrap(), hidden);
     server.sql("rialto_0", "UPDATE audit SET event = replace(event, 'Oslo', 'Rome') WHERE record = 1");
-    let changed = Verdict::Broken { record: 1, why: "record 1 is not as it was written".to_owned() };
+    let changed =
+        ChainVerification::Broken { record: 1, why: "record 1 is not as it was written".to_owned() };
     assert_eq!(store.verify_audit().await.unwrap(), changed);
     server.sql("rialto_0", "DELETE FROM audit WHERE record = 1");
-    let missing = Verdict::Broken { record: 1, why: "record 1 is missing".to_owned() };
+    let missing = ChainVerification::Broken { record: 1, why: "record 1 is missing".to_owned() };
     assert_eq!(store.verify_audit().await.unwrap(), missing);
     server.sql("rialto_0", "TRUNCATE audit");
-    let all = Verdict::Broken { record: 1, why: "record 1 and all up to 3 are missing".to_owned() };
+    let all = ChainVerification::Broken { record: 1, why: "record 1 and all up to 3 are missing".to_owned() };
     assert_eq!(store.verify_audit().await.unwrap(), all);
 }
 
@@ -225,13 +227,13 @@ async fn a_chain_that_was_removed_or_cut_short_as_a_whole_is_found() {
     let server = Server::start();
     let url = server.database();
     let (one, other) = (open(&url).await, open(&url).await);
-    one.audit(vec![announced(Phase::PreVerb, "default", "1"); 3]).await.unwrap();
+    one.audit(vec![announced(AuditPhase::PreVerb, "default", "1"); 3]).await.unwrap();
     // The first record of the other says where the one ends.
-    other.audit(vec![announced(Phase::PreVerb, "default", "2"); 2]).await.unwrap();
-    assert!(matches!(other.verify_audit().await.unwrap(), Verdict::Sound { records: 5, .. }));
+    other.audit(vec![announced(AuditPhase::PreVerb, "default", "2"); 2]).await.unwrap();
+    assert!(matches!(other.verify_audit().await.unwrap(), ChainVerification::Sound { records: 5, .. }));
     assert_eq!(other.audit_after(0, 10).await.unwrap().len(), 5, "nobody is shown cross-links");
 
-    let broken = |why: &str| Verdict::Broken { record: 3, why: why.to_owned() };
+    let broken = |why: &str| ChainVerification::Broken { record: 3, why: why.to_owned() };
     server.sql("rialto_0", "DELETE FROM audit WHERE chain = 0 AND number = 3");
     let cut = "UPDATE audit_chains SET last_number = 2, last_seal = (SELECT seal FROM audit WHERE number = 2 AND chain = 0)
         WHERE chain = 0";
@@ -252,7 +254,7 @@ async fn whoever_reads_along_misses_no_record_that_is_committed_late() {
     let server = Server::start();
     let url = server.database();
     let store = open(&url).await;
-    store.audit(vec![announced(Phase::PreVerb, "default", "1")]).await.unwrap();
+    store.audit(vec![announced(AuditPhase::PreVerb, "default", "1")]).await.unwrap();
     // Somebody has been given a number, and takes its time.
     let slow =
         "BEGIN; SELECT pg_advisory_xact_lock_shared((337044::bigint << 44) | last_value) FROM audit_records;
@@ -262,13 +264,13 @@ async fn whoever_reads_along_misses_no_record_that_is_committed_late() {
         server.sql("rialto_0", "SELECT last_value FROM audit_records") == "2"
     })
     .await;
-    store.audit(vec![announced(Phase::PreVerb, "default", "3")]).await.unwrap();
-    assert_eq!(store.audit_end().await.unwrap(), 1);
+    store.audit(vec![announced(AuditPhase::PreVerb, "default", "3")]).await.unwrap();
+    assert_eq!(store.last_audit_number().await.unwrap(), 1);
     assert_eq!(store.audit_after(0, 10).await.unwrap().len(), 1);
     slow.kill().unwrap();
     slow.wait().unwrap();
     server.sql("rialto_0", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
-    until("the other record is seen", async || store.audit_end().await.unwrap() == 3).await;
+    until("the other record is seen", async || store.last_audit_number().await.unwrap() == 3).await;
     let read = store.audit_after(1, 10).await.unwrap();
     assert_eq!(read.iter().map(|record| (record.record, record.follows)).collect::<Vec<_>>(), [(3, 1)]);
 }
@@ -278,31 +280,31 @@ async fn a_process_whose_chain_was_taken_goes_on_in_another() {
     let server = Server::start();
     let url = server.database();
     let store = open(&url).await;
-    store.audit(vec![announced(Phase::PreVerb, "default", "1")]).await.unwrap();
+    store.audit(vec![announced(AuditPhase::PreVerb, "default", "1")]).await.unwrap();
     server.sql("rialto_0", "UPDATE audit_chains SET used_at = 0");
     let other = open(&url).await;
-    other.audit(vec![announced(Phase::PreVerb, "default", "2")]).await.unwrap();
-    store.audit(vec![announced(Phase::PreVerb, "default", "3")]).await.unwrap();
-    other.audit(vec![announced(Phase::PreVerb, "default", "4")]).await.unwrap();
+    other.audit(vec![announced(AuditPhase::PreVerb, "default", "2")]).await.unwrap();
+    store.audit(vec![announced(AuditPhase::PreVerb, "default", "3")]).await.unwrap();
+    other.audit(vec![announced(AuditPhase::PreVerb, "default", "4")]).await.unwrap();
     let chains =
         "SELECT string_agg(audit_chain::text, ',' ORDER BY record) FROM audit WHERE phase <> 'cross-link'";
     assert_eq!(server.sql("rialto_0", chains), "0,0,1,0");
-    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 4, .. }));
+    assert!(matches!(store.verify_audit().await.unwrap(), ChainVerification::Sound { records: 4, .. }));
 }
 
 #[tokio::test]
 async fn arguments_that_postgresql_cannot_take_as_its_own_json_are_kept_and_found() {
     let server = Server::start();
     let store = open(&server.database()).await;
-    let mut event = announced(Phase::PreVerb, "default", "1");
-    let mut verb = rialto_model::verb::Verb::clone(&event.verb);
+    let mut event = announced(AuditPhase::PreVerb, "default", "1");
+    let mut verb = rialto_model::audit_event::SkillInvocation::clone(&event.verb);
     verb.args = rialto_model::json::Json::parse(r#"{"nul":"\u0000","half":"\ud800","big":1e999}"#).unwrap();
     event.verb = Arc::new(verb);
     store.audit(vec![event.clone()]).await.unwrap();
     let filter = AuditFilter { caller: Some("ann".into()), ..AuditFilter::newest(1) };
-    let found = store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    let found = store.audit_records(&Scope::default(), &filter).await.unwrap();
     assert_eq!(found[0].event.verb.args.get(), event.verb.args.get());
-    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+    assert!(matches!(store.verify_audit().await.unwrap(), ChainVerification::Sound { .. }));
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{call::Door, cost::Cents, json::Json, trace::Trace};
+use crate::{call::EntryProtocol, cost::Cents, json::Json, trace::Trace};
 
 /// When in the life of an invocation an event is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "VerbPhase")]
-pub enum Phase {
+pub enum AuditPhase {
     /// Before anything leaves; a subscriber may still deny it.
     PreVerb,
     /// After it ended, well or badly.
@@ -32,7 +32,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "VerbOutcome")]
-pub enum Outcome {
+pub enum InvocationOutcome {
     /// With a result.
     Completed,
     /// With a question: the task waits for its caller, a login or an approval.
@@ -44,7 +44,7 @@ pub enum Outcome {
 /// What is invoked. One value is shared by all events of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verb {
+pub struct SkillInvocation {
     /// The canonical name, whatever name was called.
     pub verb: String,
     /// The name older clients know it by.
@@ -67,7 +67,7 @@ pub struct Verb {
     pub task_id: Arc<str>,
     /// The door it came in by. Not on record.
     #[serde(skip)]
-    pub door: Option<Door>,
+    pub door: Option<EntryProtocol>,
     /// The trace it is a part of, if it is one. Not on record.
     #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
@@ -76,7 +76,7 @@ pub struct Verb {
 /// What subscribers may decide on a pre-verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "VerbContext")]
-pub struct Context {
+pub struct InvocationContext {
     /// Whether the invocation is refused. Once set it stays set.
     pub denied: bool,
     /// Why.
@@ -89,7 +89,8 @@ pub struct Context {
 
 /// What went wrong, in numbers and words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VerbError {
+#[schemars(rename = "VerbError")]
+pub struct InvocationError {
     /// The JSON-RPC code the caller gets.
     pub code: i64,
     /// The message the caller gets.
@@ -100,27 +101,27 @@ pub struct VerbError {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "Flat")]
 #[schemars(with = "Written<'static>")]
-pub struct VerbEvent {
+pub struct AuditEvent {
     /// When in the invocation's life.
-    pub phase: Phase,
+    pub phase: AuditPhase,
     /// What is invoked.
-    pub verb: Arc<Verb>,
+    pub verb: Arc<SkillInvocation>,
     /// When this was said.
     pub emitted_at: Timestamp,
     /// The node that did this, by its name; none where a command or a client's own server did.
     pub node: Option<Arc<str>>,
     /// What was decided so far.
-    pub context: Context,
+    pub context: InvocationContext,
     /// How long it took; on post-verb.
     pub duration_ms: Option<u64>,
     /// The same, exactly; on verb-error too. Not on record: an event that was read back does not have it.
     pub took: Option<Duration>,
     /// How it ended; on post-verb.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<InvocationOutcome>,
     /// What the card says that this costs; on the post-verb that completes a task, if it is known.
     pub estimated_cents: Option<Cents>,
     /// What went wrong; on verb-error.
-    pub error: Option<VerbError>,
+    pub error: Option<InvocationError>,
 }
 
 /// A subscriber of the bus.
@@ -128,7 +129,7 @@ pub struct VerbEvent {
 /// `hear` runs on the road of the call, so it must be quick: a subscriber with work to do keeps a queue of its own.
 pub trait Hook: Send + Sync {
     /// Hears one event. On a pre-verb it may set `event.context.denied`.
-    fn hear(&self, event: &mut VerbEvent);
+    fn hear(&self, event: &mut AuditEvent);
 }
 
 /// The event as it is written. Every member is named: `flatten` cannot read raw JSON, and is slow in writing it.
@@ -136,7 +137,7 @@ pub trait Hook: Send + Sync {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VerbEvent")]
 struct Written<'a> {
-    phase: Phase,
+    phase: AuditPhase,
     verb: &'a str,
     legacy_alias: &'a str,
     org_id: &'a str,
@@ -150,22 +151,22 @@ struct Written<'a> {
     emitted_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
-    context: &'a Context,
+    context: &'a InvocationContext,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<InvocationOutcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_cents: Option<Cents>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a VerbError>,
+    error: Option<&'a InvocationError>,
 }
 
 /// The event as it is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Flat {
-    phase: Phase,
+    phase: AuditPhase,
     verb: String,
     legacy_alias: String,
     org_id: Arc<str>,
@@ -178,16 +179,16 @@ struct Flat {
     task_id: Arc<str>,
     emitted_at: Timestamp,
     node: Option<Arc<str>>,
-    context: Context,
+    context: InvocationContext,
     duration_ms: Option<u64>,
-    outcome: Option<Outcome>,
+    outcome: Option<InvocationOutcome>,
     estimated_cents: Option<Cents>,
-    error: Option<VerbError>,
+    error: Option<InvocationError>,
 }
 
-// === impl Phase ===
+// === impl AuditPhase ===
 
-impl Phase {
+impl AuditPhase {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker, Self::Guardrail, Self::Admin];
@@ -210,17 +211,17 @@ impl Phase {
     }
 }
 
-// === impl VerbEvent ===
+// === impl AuditEvent ===
 
-impl VerbEvent {
+impl AuditEvent {
     /// An event in which nothing is decided yet.
-    pub fn new(phase: Phase, verb: Arc<Verb>, emitted_at: Timestamp) -> Self {
+    pub fn new(phase: AuditPhase, verb: Arc<SkillInvocation>, emitted_at: Timestamp) -> Self {
         Self {
             phase,
             verb,
             emitted_at,
             node: None,
-            context: Context::default(),
+            context: InvocationContext::default(),
             duration_ms: None,
             took: None,
             outcome: None,
@@ -230,7 +231,7 @@ impl VerbEvent {
     }
 }
 
-impl Serialize for VerbEvent {
+impl Serialize for AuditEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let verb = &*self.verb;
         let written = Written {
@@ -257,9 +258,9 @@ impl Serialize for VerbEvent {
     }
 }
 
-impl From<Flat> for VerbEvent {
+impl From<Flat> for AuditEvent {
     fn from(flat: Flat) -> Self {
-        let verb = Verb {
+        let verb = SkillInvocation {
             verb: flat.verb,
             legacy_alias: flat.legacy_alias,
             org_id: flat.org_id,
@@ -288,9 +289,9 @@ impl From<Flat> for VerbEvent {
     }
 }
 
-// === impl Outcome ===
+// === impl InvocationOutcome ===
 
-impl Outcome {
+impl InvocationOutcome {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -301,9 +302,9 @@ impl Outcome {
     }
 }
 
-// === impl Context ===
+// === impl InvocationContext ===
 
-impl Context {
+impl InvocationContext {
     /// Refuses the invocation.
     pub fn deny(&mut self, reason: impl Into<String>) {
         self.denied = true;
@@ -311,8 +312,8 @@ impl Context {
     }
 }
 
-impl<F: Fn(&mut VerbEvent) + Send + Sync> Hook for F {
-    fn hear(&self, event: &mut VerbEvent) {
+impl<F: Fn(&mut AuditEvent) + Send + Sync> Hook for F {
+    fn hear(&self, event: &mut AuditEvent) {
         self(event);
     }
 }
@@ -321,8 +322,8 @@ impl<F: Fn(&mut VerbEvent) + Send + Sync> Hook for F {
 mod tests {
     use super::*;
 
-    fn event(phase: Phase) -> VerbEvent {
-        let verb = Verb {
+    fn event(phase: AuditPhase) -> AuditEvent {
+        let verb = SkillInvocation {
             verb: "a.b".into(),
             legacy_alias: "a2a_a_b".into(),
             org_id: "def\"ault".into(),
@@ -336,28 +337,30 @@ mod tests {
             door: None,
             trace: None,
         };
-        VerbEvent::new(phase, Arc::new(verb), "2026-08-01T12:00:00.123456789Z".parse::<Timestamp>().unwrap())
+        AuditEvent::new(phase, Arc::new(verb), "2026-08-01T12:00:00.123456789Z".parse::<Timestamp>().unwrap())
     }
 
     #[test]
     fn every_phase_survives_the_store_with_every_digit_of_its_arguments() {
-        let mut denied = event(Phase::PreVerb);
+        let mut denied = event(AuditPhase::PreVerb);
         denied.context.deny("because \"so\"");
-        let mut post = event(Phase::PostVerb);
-        (post.duration_ms, post.outcome) = (Some(12), Some(Outcome::Completed));
+        let mut post = event(AuditPhase::PostVerb);
+        (post.duration_ms, post.outcome) = (Some(12), Some(InvocationOutcome::Completed));
         post.estimated_cents = serde_json::from_str("1.5").ok();
-        let mut error = event(Phase::VerbError);
-        error.error = Some(VerbError { code: -32003, message: "no\\way".into() });
-        let mut failed = event(Phase::PostVerb);
-        failed.outcome = Some(Outcome::Failed);
-        let waiting = VerbEvent { outcome: Some(Outcome::Waiting), ..failed.clone() };
-        for event in [event(Phase::PreVerb), event(Phase::Breaker), denied, post, error, failed, waiting] {
+        let mut error = event(AuditPhase::VerbError);
+        error.error = Some(InvocationError { code: -32003, message: "no\\way".into() });
+        let mut failed = event(AuditPhase::PostVerb);
+        failed.outcome = Some(InvocationOutcome::Failed);
+        let waiting = AuditEvent { outcome: Some(InvocationOutcome::Waiting), ..failed.clone() };
+        for event in
+            [event(AuditPhase::PreVerb), event(AuditPhase::Breaker), denied, post, error, failed, waiting]
+        {
             let text = serde_json::to_string(&event).unwrap();
             assert!(
                 text.contains(r#""legacyAlias":"a2a_a_b""#) && text.contains(r#""args":{"n":1.000}"#),
                 "{text}"
             );
-            assert_eq!(serde_json::from_str::<VerbEvent>(&text).unwrap(), event);
+            assert_eq!(serde_json::from_str::<AuditEvent>(&text).unwrap(), event);
         }
     }
 }

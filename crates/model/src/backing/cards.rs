@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{Flows, Function, LocalAgent, PROMPT};
+use super::{CodingAgentBacking, FunctionBacking, PROMPT, WorkflowsBacking};
 use crate::{
     card::{Card, Skill},
     flow::FLOWS,
     json::{Extra, Json},
 };
 
-// === impl Flows ===
+// === impl WorkflowsBacking ===
 
-impl Flows {
+impl WorkflowsBacking {
     /// The card that stands for them.
     pub fn card(&self) -> Card {
         let skills = self.skills.iter().map(|it| Skill {
@@ -22,9 +22,9 @@ impl Flows {
     }
 }
 
-// === impl Function ===
+// === impl FunctionBacking ===
 
-impl Function {
+impl FunctionBacking {
     /// The card that stands for it.
     pub fn card(&self) -> Card {
         let mut extra = Extra::new();
@@ -43,9 +43,9 @@ impl Function {
     }
 }
 
-// === impl LocalAgent ===
+// === impl CodingAgentBacking ===
 
-impl LocalAgent {
+impl CodingAgentBacking {
     /// The card that stands for it: one skill for whatever it is told, and those it was given.
     pub fn card(&self) -> Card {
         let general = format!("Does what it is told: {}", self.description);

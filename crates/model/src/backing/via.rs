@@ -4,39 +4,39 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::credential::Source;
+use crate::credential::SecretSource;
 
 /// How something deployed is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Via {
+pub enum BackingTransport {
     /// A program on this machine.
-    Command(Command),
+    Command(ProcessCommand),
     /// An address.
-    Http(Endpoint),
+    Http(BackingEndpoint),
 }
 
 /// A program and what it is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Command {
+pub struct ProcessCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Its environment, beside the few variables that every program gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, Setting>,
+    pub env: BTreeMap<String, TransportSetting>,
     /// The folder it is started in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Nodes that may run it.
-    #[serde(default, skip_serializing_if = "Placement::is_anywhere")]
-    pub placement: Placement,
+    #[serde(default, skip_serializing_if = "NodePlacement::is_anywhere")]
+    pub placement: NodePlacement,
 }
 
 /// Nodes that may run a program, where several share a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Placement {
+pub struct NodePlacement {
     /// Names of the nodes; empty for all.
     pub nodes: Vec<String>,
     /// Whether it runs on one of them at a time.
@@ -46,31 +46,31 @@ pub struct Placement {
 /// An address and what is sent there with each request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Endpoint {
+pub struct BackingEndpoint {
     /// Where.
     pub url: String,
     /// Headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, Setting>,
+    pub headers: BTreeMap<String, TransportSetting>,
 }
 
 /// A header or an environment variable. It may lead to a secret, so it is never shown: only where it comes from.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Setting {
+pub enum TransportSetting {
     /// A text. `${NAME}` in it stands for an environment variable of this process, `${store:NAME}` for a secret.
     Text(String),
     /// Whatever is found there.
-    From(Source),
+    From(SecretSource),
 }
 
-/// A piece of a [`Setting`].
+/// A piece of a [`TransportSetting`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum SettingPiece {
     /// This very text.
     Text(String),
     /// Whatever is found there.
-    From(Source),
+    From(SecretSource),
 }
 
 /// Words that make a name suspicious, in lower case, without separators.
@@ -87,9 +87,9 @@ const SECRETS: [&str; 10] = [
     "cookie",
 ];
 
-// === impl Placement ===
+// === impl NodePlacement ===
 
-impl Placement {
+impl NodePlacement {
     /// Whether every node runs a copy of its own.
     pub const fn is_anywhere(&self) -> bool {
         self.nodes.is_empty() && !self.singleton
@@ -101,9 +101,9 @@ impl Placement {
     }
 }
 
-// === impl Via ===
+// === impl BackingTransport ===
 
-impl Via {
+impl BackingTransport {
     /// Where it leads, in one line, without anything that could be a secret.
     pub fn described(&self) -> String {
         match self {
@@ -113,7 +113,7 @@ impl Via {
     }
 
     /// Its headers or variables.
-    pub const fn settings(&self) -> &BTreeMap<String, Setting> {
+    pub const fn settings(&self) -> &BTreeMap<String, TransportSetting> {
         match self {
             Self::Command(command) => &command.env,
             Self::Http(endpoint) => &endpoint.headers,
@@ -121,13 +121,13 @@ impl Via {
     }
 }
 
-// === impl Setting ===
+// === impl TransportSetting ===
 
-impl Setting {
+impl TransportSetting {
     /// What it is put together from. An `${` without its `}` is what it looks like.
-    pub fn pieces(&self) -> Vec<Piece> {
+    pub fn pieces(&self) -> Vec<SettingPiece> {
         let text = match self {
-            Self::From(source) => return vec![Piece::From(source.clone())],
+            Self::From(source) => return vec![SettingPiece::From(source.clone())],
             Self::Text(text) => text,
         };
         let mut pieces = Vec::new();
@@ -135,14 +135,14 @@ impl Setting {
         while let Some((before, after)) = rest.split_once("${") {
             let Some((name, behind)) = after.split_once('}') else { break };
             if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
+                pieces.push(SettingPiece::Text(before.to_owned()));
             }
-            let source = Source::parse(name).unwrap_or_else(|| Source::Env(name.to_owned()));
-            pieces.push(Piece::From(source));
+            let source = SecretSource::parse(name).unwrap_or_else(|| SecretSource::Env(name.to_owned()));
+            pieces.push(SettingPiece::From(source));
             rest = behind;
         }
         if !rest.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
+            pieces.push(SettingPiece::Text(rest.to_owned()));
         }
         pieces
     }
@@ -150,8 +150,8 @@ impl Setting {
     /// Where it comes from, for listings.
     pub fn described(&self) -> String {
         let described = self.pieces().into_iter().map(|piece| match piece {
-            Piece::Text(_) => "given".to_owned(),
-            Piece::From(source) => source.to_string(),
+            SettingPiece::Text(_) => "given".to_owned(),
+            SettingPiece::From(source) => source.to_string(),
         });
         described.filter(|word| word != "given").reduce(|a, b| format!("{a}, {b}")).unwrap_or("given".into())
     }
@@ -162,11 +162,11 @@ impl Setting {
         let plain: String =
             name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
         let is_suspicious = SECRETS.iter().any(|word| plain.contains(word)) || plain.ends_with("key");
-        is_suspicious && self.pieces().iter().all(|piece| matches!(piece, Piece::Text(_)))
+        is_suspicious && self.pieces().iter().all(|piece| matches!(piece, SettingPiece::Text(_)))
     }
 }
 
-impl fmt::Debug for Setting {
+impl fmt::Debug for TransportSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.described())
     }
@@ -176,19 +176,19 @@ impl fmt::Debug for Setting {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Setting {
-        Setting::Text(text.to_owned())
+    fn text(text: &str) -> TransportSetting {
+        TransportSetting::Text(text.to_owned())
     }
 
     #[test]
     fn a_setting_is_put_together_from_texts_and_places() {
-        let env = |name: &str| Piece::From(Source::Env(name.to_owned()));
-        assert_eq!(text("plain").pieces(), [Piece::Text("plain".into())]);
-        assert_eq!(text("").pieces(), [Piece::Text(String::new())]);
-        assert_eq!(text("Bearer ${TOKEN}").pieces(), [Piece::Text("Bearer ".into()), env("TOKEN")]);
-        assert_eq!(text("${A}-${B}").pieces(), [env("A"), Piece::Text("-".into()), env("B")]);
-        assert_eq!(text("${store:desk}").pieces(), [Piece::From(Source::Store("desk".into()))]);
-        assert_eq!(text("${open").pieces(), [Piece::Text("${open".into())]);
+        let env = |name: &str| SettingPiece::From(SecretSource::Env(name.to_owned()));
+        assert_eq!(text("plain").pieces(), [SettingPiece::Text("plain".into())]);
+        assert_eq!(text("").pieces(), [SettingPiece::Text(String::new())]);
+        assert_eq!(text("Bearer ${TOKEN}").pieces(), [SettingPiece::Text("Bearer ".into()), env("TOKEN")]);
+        assert_eq!(text("${A}-${B}").pieces(), [env("A"), SettingPiece::Text("-".into()), env("B")]);
+        assert_eq!(text("${store:desk}").pieces(), [SettingPiece::From(SecretSource::Store("desk".into()))]);
+        assert_eq!(text("${open").pieces(), [SettingPiece::Text("${open".into())]);
     }
 
     #[test]

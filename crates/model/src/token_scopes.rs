@@ -9,13 +9,13 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// One thing a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "TokenScope")]
-pub enum Right {
+pub enum TokenScope {
     /// Call skills, and follow and cancel the tasks that come of it.
     Call,
     /// See which skills there are.
@@ -27,16 +27,16 @@ pub enum Right {
 /// A set of rights, and whether the caller has the role `owner`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Rights(u8);
+pub struct TokenScopes(u8);
 
 /// A word that is no right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not one of call, discover and admin")]
-pub struct NoSuchRight(String);
+pub struct UnknownTokenScope(String);
 
-// === impl Right ===
+// === impl TokenScope ===
 
-impl Right {
+impl TokenScope {
     /// Every one of them.
     pub const EACH: [Self; 3] = [Self::Call, Self::Discover, Self::Admin];
 
@@ -55,7 +55,7 @@ impl Right {
         let message = format!(
             "this token lacks the scope {word}; make one that has it with `rialto tokens create NAME --scope {word}`"
         );
-        Failure::new(Kind::Denied, message)
+        Failure::new(FailureKind::Denied, message)
     }
 
     const fn bit(self) -> u8 {
@@ -67,25 +67,25 @@ impl Right {
     }
 }
 
-impl FromStr for Right {
-    type Err = NoSuchRight;
+impl FromStr for TokenScope {
+    type Err = UnknownTokenScope;
 
-    fn from_str(word: &str) -> Result<Self, NoSuchRight> {
+    fn from_str(word: &str) -> Result<Self, UnknownTokenScope> {
         Self::EACH
             .into_iter()
             .find(|right| right.as_str() == word)
-            .ok_or_else(|| NoSuchRight(word.to_owned()))
+            .ok_or_else(|| UnknownTokenScope(word.to_owned()))
     }
 }
 
-// === impl Rights ===
+// === impl TokenScopes ===
 
-impl Rights {
+impl TokenScopes {
     /// Nothing at all.
     pub const NONE: Self = Self(0);
 
     /// Everything.
-    pub const ALL: Self = Self(Right::Call.bit() | Right::Discover.bit() | Right::Admin.bit());
+    pub const ALL: Self = Self(TokenScope::Call.bit() | TokenScope::Discover.bit() | TokenScope::Admin.bit());
 
     /// The role's bit, and its word among those of the rights.
     const OWNER_BIT: u8 = 8;
@@ -104,7 +104,7 @@ impl Rights {
     }
 
     /// These, and no others.
-    pub fn of(rights: impl IntoIterator<Item = Right>) -> Self {
+    pub fn of(rights: impl IntoIterator<Item = TokenScope>) -> Self {
         Self(rights.into_iter().fold(0, |bits, right| bits | right.bit()))
     }
 
@@ -114,7 +114,7 @@ impl Rights {
     }
 
     /// Whether `right` is one of them.
-    pub const fn have(self, right: Right) -> bool {
+    pub const fn have(self, right: TokenScope) -> bool {
         self.0 & right.bit() != 0
     }
 
@@ -124,19 +124,19 @@ impl Rights {
     }
 
     /// Each of them.
-    pub fn each(self) -> impl Iterator<Item = Right> {
-        Right::EACH.into_iter().filter(move |right| self.have(*right))
+    pub fn each(self) -> impl Iterator<Item = TokenScope> {
+        TokenScope::EACH.into_iter().filter(move |right| self.have(*right))
     }
 }
 
 /// What a caller may do when nobody says otherwise: look around and call.
-impl Default for Rights {
+impl Default for TokenScopes {
     fn default() -> Self {
-        Self::of([Right::Call, Right::Discover])
+        Self::of([TokenScope::Call, TokenScope::Discover])
     }
 }
 
-impl fmt::Display for Rights {
+impl fmt::Display for TokenScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, right) in self.each().enumerate() {
             if n > 0 {
@@ -152,32 +152,32 @@ impl fmt::Display for Rights {
     }
 }
 
-impl fmt::Debug for Rights {
+impl fmt::Debug for TokenScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rights({self})")
     }
 }
 
-impl FromStr for Rights {
-    type Err = NoSuchRight;
+impl FromStr for TokenScopes {
+    type Err = UnknownTokenScope;
 
-    fn from_str(text: &str) -> Result<Self, NoSuchRight> {
+    fn from_str(text: &str) -> Result<Self, UnknownTokenScope> {
         let (roles, words): (Vec<_>, Vec<_>) = text.split_whitespace().partition(|word| *word == Self::OWNER);
         let rights = words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)?;
         Ok(if roles.is_empty() { rights } else { rights.with_owner() })
     }
 }
 
-impl TryFrom<String> for Rights {
-    type Error = NoSuchRight;
+impl TryFrom<String> for TokenScopes {
+    type Error = UnknownTokenScope;
 
-    fn try_from(text: String) -> Result<Self, NoSuchRight> {
+    fn try_from(text: String) -> Result<Self, UnknownTokenScope> {
         text.parse()
     }
 }
 
-impl From<Rights> for String {
-    fn from(rights: Rights) -> Self {
+impl From<TokenScopes> for String {
+    fn from(rights: TokenScopes) -> Self {
         rights.to_string()
     }
 }
@@ -188,28 +188,31 @@ mod tests {
 
     #[test]
     fn rights_are_words_with_spaces_between_them() {
-        assert_eq!("admin call".parse::<Rights>().unwrap().to_string(), "call admin");
-        assert_eq!("".parse::<Rights>(), Ok(Rights::NONE));
-        assert_eq!(Rights::ALL.to_string().parse(), Ok(Rights::ALL));
-        let owner = Rights::ALL.with_owner();
+        assert_eq!("admin call".parse::<TokenScopes>().unwrap().to_string(), "call admin");
+        assert_eq!("".parse::<TokenScopes>(), Ok(TokenScopes::NONE));
+        assert_eq!(TokenScopes::ALL.to_string().parse(), Ok(TokenScopes::ALL));
+        let owner = TokenScopes::ALL.with_owner();
         assert_eq!(
             (owner.to_string().as_str(), owner.to_string().parse()),
             ("call discover admin owner", Ok(owner))
         );
-        assert!("call everything".parse::<Rights>().unwrap_err().to_string().contains("everything"));
+        assert!("call everything".parse::<TokenScopes>().unwrap_err().to_string().contains("everything"));
     }
 
     #[test]
     fn words_that_are_no_rights_say_nothing() {
-        assert_eq!(Rights::among("openid discover profile"), Rights::of([Right::Discover]));
-        assert_eq!(Rights::among("Call calls"), Rights::NONE);
-        assert!(!Rights::among("admin owner").is_owner());
+        assert_eq!(TokenScopes::among("openid discover profile"), TokenScopes::of([TokenScope::Discover]));
+        assert_eq!(TokenScopes::among("Call calls"), TokenScopes::NONE);
+        assert!(!TokenScopes::among("admin owner").is_owner());
     }
 
     #[test]
     fn nobody_is_an_administrator_by_default() {
-        assert!(Rights::default().have(Right::Call) && Rights::default().have(Right::Discover));
-        assert!(!Rights::default().have(Right::Admin));
-        assert!(!Rights::NONE.meet(Rights::ALL));
+        assert!(
+            TokenScopes::default().have(TokenScope::Call)
+                && TokenScopes::default().have(TokenScope::Discover)
+        );
+        assert!(!TokenScopes::default().have(TokenScope::Admin));
+        assert!(!TokenScopes::NONE.meet(TokenScopes::ALL));
     }
 }

@@ -8,17 +8,17 @@ use crate::{
 };
 
 /// A part in A2A 1.0's shape.
-pub struct AsPart<'a>(pub &'a Part);
+pub struct PartJson<'a>(pub &'a Part);
 
 /// An artifact in A2A 1.0's shape.
-pub struct AsArtifact<'a>(pub &'a Artifact);
+pub struct ArtifactJson<'a>(pub &'a Artifact);
 
 /// A message in A2A 1.0's shape.
-pub struct AsMessage<'a>(pub &'a Message);
+pub struct MessageJson<'a>(pub &'a Message);
 
-// === impl AsPart ===
+// === impl PartJson ===
 
-impl Serialize for AsPart<'_> {
+impl Serialize for PartJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let part = self.0;
         if let Content::Unknown(whole) = &part.content {
@@ -40,9 +40,9 @@ impl Serialize for AsPart<'_> {
     }
 }
 
-// === impl AsArtifact ===
+// === impl ArtifactJson ===
 
-impl Serialize for AsArtifact<'_> {
+impl Serialize for ArtifactJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let artifact = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -57,9 +57,9 @@ impl Serialize for AsArtifact<'_> {
     }
 }
 
-// === impl AsMessage ===
+// === impl MessageJson ===
 
-impl Serialize for AsMessage<'_> {
+impl Serialize for MessageJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let message = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -76,8 +76,8 @@ impl Serialize for AsMessage<'_> {
     }
 }
 
-fn parts(parts: &[Part]) -> Vec<AsPart<'_>> {
-    parts.iter().map(AsPart).collect()
+fn parts(parts: &[Part]) -> Vec<PartJson<'_>> {
+    parts.iter().map(PartJson).collect()
 }
 
 const fn role(role: Role) -> &'static str {

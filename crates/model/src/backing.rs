@@ -14,7 +14,7 @@ use crate::{card::Card, flow::FLOWS, json::Json};
 
 pub use self::{
     cards::{card, skill},
-    via::{Command, Endpoint, Piece, Placement, Setting, Via},
+    via::{BackingEndpoint, BackingTransport, NodePlacement, ProcessCommand, SettingPiece, TransportSetting},
 };
 
 /// What stands behind a row of the registry.
@@ -25,23 +25,23 @@ pub enum Backing {
     #[default]
     A2a,
     /// An MCP server; each of its tools is a skill.
-    Mcp(Arc<McpServer>),
+    Mcp(Arc<McpServerBacking>),
     /// A function, which is the one skill.
-    Function(Arc<Function>),
+    Function(Arc<FunctionBacking>),
     /// The workflows and pipelines of a project; each that is published is a skill.
-    Flow(Arc<Flows>),
+    Flow(Arc<WorkflowsBacking>),
     /// A coding agent that is started on this machine.
-    Acp(Arc<LocalAgent>),
+    Acp(Arc<CodingAgentBacking>),
 }
 
 /// An MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct McpServer {
+pub struct McpServerBacking {
     /// Its name, unique in its project.
     pub name: String,
     /// How it is reached.
-    pub via: Via,
+    pub via: BackingTransport,
     /// Which agent or skill says what the server would have a model say; none declines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<String>,
@@ -50,14 +50,14 @@ pub struct McpServer {
 /// A function: arguments in, result out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Function {
+pub struct FunctionBacking {
     /// Its name, unique in its project.
     pub name: String,
     /// What it does.
     #[serde(default)]
     pub description: String,
     /// How it is reached.
-    pub via: Via,
+    pub via: BackingTransport,
     /// JSON Schema of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
@@ -74,15 +74,15 @@ pub struct Function {
 /// What is published of a project's workflows and pipelines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Flows {
+pub struct WorkflowsBacking {
     /// The skills.
-    pub skills: Vec<FlowSkill>,
+    pub skills: Vec<WorkflowSkill>,
 }
 
 /// One workflow or pipeline, as a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FlowSkill {
+pub struct WorkflowSkill {
     /// `orchestration:<name>` or `pipeline:<name>`.
     pub id: String,
     /// Its name.
@@ -98,29 +98,29 @@ pub struct FlowSkill {
 /// A coding agent on this machine, which speaks the Agent Client Protocol on stdin and stdout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LocalAgent {
+pub struct CodingAgentBacking {
     /// Its name, unique in its project.
     pub name: String,
     /// What it is.
     #[serde(default)]
     pub description: String,
     /// How it is started.
-    pub via: Via,
+    pub via: BackingTransport,
     /// What it is good at, beside doing whatever it is told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<LocalSkill>,
+    pub skills: Vec<CodingAgentSkill>,
     /// What becomes of its wish to use a tool.
     #[serde(default)]
-    pub permission: Permission,
+    pub permission: ToolPermission,
     /// Which files below its folder it may have from us.
     #[serde(default)]
-    pub files: Files,
+    pub files: FileAccess,
 }
 
 /// Something a coding agent on this machine is good at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LocalSkill {
+pub struct CodingAgentSkill {
     /// Its id.
     pub id: String,
     /// What it does.
@@ -137,7 +137,7 @@ pub struct LocalSkill {
 /// What becomes of an agent's wish to use a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Permission {
+pub enum ToolPermission {
     /// The task waits until somebody has approved it.
     #[default]
     Ask,
@@ -150,7 +150,7 @@ pub enum Permission {
 /// Which files an agent may have from us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Files {
+pub enum FileAccess {
     /// None: it uses its own means.
     #[default]
     None,
@@ -189,7 +189,7 @@ impl Backing {
     }
 
     /// How it is reached; none for an agent, whose card says it, and for workflows, which are run here.
-    pub fn via(&self) -> Option<&Via> {
+    pub fn via(&self) -> Option<&BackingTransport> {
         match self {
             Self::A2a | Self::Flow(_) => None,
             Self::Mcp(server) => Some(&server.via),
@@ -199,10 +199,12 @@ impl Backing {
     }
 
     /// Nodes that may run its program; none where every node runs a copy of its own, and for what is no program.
-    pub fn placement(&self) -> Option<&Placement> {
+    pub fn placement(&self) -> Option<&NodePlacement> {
         match self.via()? {
-            Via::Command(command) if !command.placement.is_anywhere() => Some(&command.placement),
-            Via::Command(_) | Via::Http(_) => None,
+            BackingTransport::Command(command) if !command.placement.is_anywhere() => {
+                Some(&command.placement)
+            }
+            BackingTransport::Command(_) | BackingTransport::Http(_) => None,
         }
     }
 
@@ -277,10 +279,10 @@ mod tests {
 
     #[test]
     fn an_idempotent_function_says_so_on_its_skill() {
-        let function = Function {
+        let function = FunctionBacking {
             name: "add".into(),
             description: "Adds".into(),
-            via: Via::Command(Command::default()),
+            via: BackingTransport::Command(ProcessCommand::default()),
             input_schema: Some(Json::parse(r#"{"type":"object"}"#).unwrap()),
             output_schema: Some(Json::parse(r#"{"type":"number"}"#).unwrap()),
             idempotent: true,
@@ -288,7 +290,7 @@ mod tests {
         };
         let card = function.card();
         assert!(card.skills[0].is_repeatable());
-        let other = Function { idempotent: false, ..function };
+        let other = FunctionBacking { idempotent: false, ..function };
         assert!(!other.card().skills[0].is_repeatable());
     }
 
