@@ -1,7 +1,7 @@
 //! The leases of this process: what it works on is its own for as long as it renews them.
 //!
 //! They are renewed on a connection of their own, by a thread of their own, so that neither many calls nor a pool without a free
-//! connection make a living process look dead. Whoever has lost a lease finds that its tasks are others', and writes nothing to them.
+//! connection make a living process look dead. A process that lost its lease finds that its tasks belong to others, and writes nothing to them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -117,7 +117,7 @@ impl Leases {
         self.own.0.write().insert(runner.get());
     }
 
-    /// Renews a lease. Answers whether it was not lost.
+    /// Renews a lease. Returns whether it was not lost.
     pub(super) async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, PostgresError> {
         let mut connection = self.connection.lock().await;
         let renewing = async {
@@ -142,7 +142,7 @@ impl Leases {
         let DatabaseEndpoint { target, tls } = &self.endpoint;
         let (client, connection) = target.connect(tls.clone()).await?;
         let driver = tokio::spawn(async move {
-            // Why it ended is told to whoever uses it next.
+            // The next user of the connection gets the error.
             let _ = connection.await;
         });
         Ok(LeaseConnection { client, driver: driver.abort_handle() })
@@ -166,7 +166,7 @@ pub(super) async fn beat(
     sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
 }
 
-/// A process is still at work. Answers whether nobody has taken it for gone. On a connection that is used for nothing else.
+/// A process is still at work. Returns whether nobody has taken it for gone. On a connection that is used for nothing else.
 pub(super) async fn renew(
     client: &tokio_postgres::Client,
     runner: ProcessId,
@@ -177,7 +177,7 @@ pub(super) async fn renew(
     Ok(client.execute_typed(update, &[(&runner, Type::INT8), (&until, Type::INT8)]).await? == 1)
 }
 
-/// Whether a process has said that it is at work, and is not late to say so again.
+/// Returns whether a process has said that it is at work, and is not late to say so again.
 pub(super) async fn is_at_work(
     client: &impl GenericClient,
     runner: ProcessId,
@@ -204,7 +204,7 @@ pub(super) async fn retire(client: &impl GenericClient, runner: ProcessId) -> Re
     sql::execute(client, delete, &[&runner.get().cast_signed()]).await.map(drop)
 }
 
-/// Takes over what processes that are gone have left open, the oldest first. What somebody else is just taking is left to
+/// Takes over what processes that are gone have left open, the oldest first. Rows that another process is taking are left to
 /// them.
 pub(super) async fn take_over(
     client: &impl GenericClient,

@@ -1,4 +1,4 @@
-//! Who is told of a task, how far, and by whom just now.
+//! Push notification configs with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -98,7 +98,7 @@ pub(super) async fn of_task(
     sql::rows(client, select, &[&task.as_str()]).await?.iter().map(push).collect()
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) async fn remove(
     client: &impl GenericClient,
     task: &TaskId,
@@ -121,7 +121,7 @@ pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> R
     sql::execute(client, "DELETE FROM push_configs WHERE created_with = $1", &[&token.as_str()]).await
 }
 
-/// Those that have something to be told now, and are ours to tell from now on. What somebody else is just taking is left to
+/// Leases configs with a due delivery. Rows that another process is leasing are skipped,
 /// them.
 pub(super) async fn due(
     client: &impl GenericClient,
@@ -144,7 +144,7 @@ pub(super) async fn due(
     sql::rows(client, take, &values).await?.iter().map(push).collect()
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
+/// Stores the state of a delivery and releases the lease, if `holder` still has it.
 pub(super) async fn note(
     client: &impl GenericClient,
     push: &PushSubscription,
@@ -168,7 +168,7 @@ pub(super) async fn note(
     Ok(sql::execute(client, update, &values).await? > 0)
 }
 
-/// Those that were given up, the newest first.
+/// Configs whose delivery was given up, the newest first.
 pub(super) async fn dead(
     client: &impl GenericClient,
     of: &Scope,

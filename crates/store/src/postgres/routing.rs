@@ -1,4 +1,4 @@
-//! Who was chosen to do some work, what slots are taken, and what was learned from it.
+//! Routing decisions, reserved slots, and learned success rates.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::{
     sql::{self, Value},
 };
 
-/// So many are forgotten at once.
+/// Maximum number of rows removed at once.
 const MAX_SWEPT_DISPATCHES: i64 = 1_000;
 
 #[async_trait]
@@ -68,7 +68,7 @@ impl RoutingStore for PostgresStore {
     }
 }
 
-/// What is known of these agents.
+/// Routing facts of these agents.
 pub(super) async fn standings(
     client: &impl GenericClient,
     query: &RoutingStatsQuery,
@@ -100,7 +100,7 @@ pub(super) async fn standings(
     Ok(standings)
 }
 
-/// How well an agent does each type of work, the latest first.
+/// Success of an agent at each type of work, the latest first.
 pub(super) async fn works(
     client: &impl GenericClient,
     org: &OrgId,
@@ -183,7 +183,7 @@ async fn record_end(
     let Some(reward) = end.reward else { return Ok(true) };
     let ended = Cells(&ended);
     let (org, agent, work_type) = (ended.text("org")?, ended.text("agent")?, ended.text("work_type")?);
-    // Whoever is second waits for the row, and learns from what the first has learned.
+    // The second writer waits for the row and adds to the first one's result.
     let begin = "
         INSERT INTO arms (org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, updated_at)
         VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4) ON CONFLICT DO NOTHING";

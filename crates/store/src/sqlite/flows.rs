@@ -143,7 +143,7 @@ fn maybe_json<T: Serialize>(value: Option<&T>) -> rusqlite::Result<Option<String
     value.map(json).transpose()
 }
 
-/// The same, read back.
+/// Reads a value from JSON.
 fn read_json<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))

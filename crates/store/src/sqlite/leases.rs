@@ -14,11 +14,11 @@ use rusqlite::{Connection, params};
 use super::{SqliteStore, column::At, process_locks, tasks::head, writer::Job};
 use crate::error::SqliteError;
 
-/// Which of the tasks are taken over whose process has not said that it is at work.
+/// Filter of the tasks whose process has no lease.
 pub(super) struct TakeoverFilter<'a> {
-    /// Whether a process may be at work without having said so.
+    /// True if a process may be at work without having said so.
     pub(super) may_be_alive: &'a dyn Fn(ProcessId) -> bool,
-    /// At most so many.
+    /// Maximum number of rows.
     pub(super) limit: usize,
 }
 
@@ -69,7 +69,7 @@ impl LeaseStore for SqliteStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
-        // Those that died are found before their last records are: whoever is found has none to make any more.
+        // Those that died are found before their last records are: a process that is found dead writes none any more.
         let folder = self.readers.as_ref().map(|readers| readers.folder().to_owned());
         let gone = folder.as_deref().map(process_locks::find_dead).unwrap_or_default();
         self.ask(Job::RecoverBuffers).await?;
@@ -103,7 +103,7 @@ pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp)
     Ok(())
 }
 
-/// A process is still at work. Answers whether nobody has taken it for gone.
+/// A process is still at work. Returns whether nobody has taken it for gone.
 pub(super) fn renew(
     connection: &Connection,
     runner: ProcessId,
@@ -119,7 +119,7 @@ pub(super) fn retire(connection: &Connection, runner: ProcessId) -> Result<(), S
     Ok(())
 }
 
-/// Whether a process has said that it is at work, and is not late to say so again.
+/// Returns whether a process has said that it is at work, and is not late to say so again.
 pub(super) fn is_at_work(
     connection: &Connection,
     runner: ProcessId,

@@ -1,4 +1,4 @@
-//! Claims of messages among the processes that share one file.
+//! Lookup of tasks by message, and claims of messages among processes, for deduplication.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ const MESSAGE: &str = "
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message
     ORDER BY created_at DESC, id DESC LIMIT :most";
 
-/// The same among those from before messages had numbers.
+/// Lookup among tasks from before messages had numbers.
 const OLD_MESSAGE: &str = "
     SELECT * FROM tasks INDEXED BY tasks_by_old_message
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message AND message_number IS NULL

@@ -118,7 +118,7 @@ fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError>
     Ok(())
 }
 
-/// Whether a process is at work: its lock tells, and where there is none its lease.
+/// Returns whether a process is at work: its lock tells, and where there is none its lease.
 fn is_alive(
     connection: &Connection,
     folder: Option<&Path>,

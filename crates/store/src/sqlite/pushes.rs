@@ -1,4 +1,4 @@
-//! Who is told of a task, how far, and by whom just now.
+//! Push notification configs with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -24,7 +24,7 @@ use crate::error::SqliteError;
 #[async_trait]
 impl PushConfigStore for SqliteStore {
     async fn put_push(&self, push: &PushSubscription) -> Result<(), StoreError> {
-        // The task must be there before somebody is to be told of it.
+        // The task must be in the database before its config.
         self.flush_buffer().await?;
         let push = push.clone();
         self.transact(move |transaction| put(transaction, &push)).await
@@ -113,7 +113,7 @@ pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push
     Ok(pushes)
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?;
     Ok(delete.execute([task.as_str(), id])? > 0)
@@ -134,7 +134,7 @@ pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64,
     Ok(u64::try_from(delete.execute([token.as_str()])?).unwrap_or(u64::MAX))
 }
 
-/// Those that have something to be told now, and are ours to tell from now on.
+/// Leases configs with a due delivery.
 pub(super) fn due(
     connection: &Connection,
     lease: &DeliveryLease,
@@ -156,7 +156,7 @@ pub(super) fn due(
     Ok(pushes)
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
+/// Stores the state of a delivery and releases the lease, if `holder` still has it.
 pub(super) fn note(
     connection: &Connection,
     push: &PushSubscription,
@@ -181,7 +181,7 @@ pub(super) fn note(
     Ok(changed > 0)
 }
 
-/// Those that were given up, the newest first.
+/// Configs whose delivery was given up, the newest first.
 pub(super) fn dead(
     connection: &Connection,
     of: &Scope,

@@ -34,14 +34,14 @@ pub(super) async fn replace(
     Ok(())
 }
 
-/// Those of a project.
+/// Schedules of a project.
 pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<FlowSchedule>, PostgresError> {
     let select = "SELECT * FROM flow_schedules WHERE org = $1 AND project = $2 ORDER BY name, number";
     let values: [Value<'_>; 2] = [&of.org.as_str(), &of.project.as_str()];
     sql::rows(client, select, &values).await?.iter().map(schedule).collect()
 }
 
-/// Those whose moment has come, and which are ours from now on. What somebody else is just taking is left to them.
+/// Leases due schedules. Rows that another process is leasing are skipped.
 pub(super) async fn due(
     client: &impl GenericClient,
     lease: &DeliveryLease,

@@ -49,7 +49,7 @@ const ADD_EVENTS: &str = "
 /// Results of the statements of a batch, before its commit.
 pub(super) struct PendingBatch {
     pub(super) refused: Vec<(usize, StoreError)>,
-    /// Whether our chain ended where we thought.
+    /// True if our chain ended where we thought.
     pub(super) is_ours: bool,
     pub(super) generation: u64,
     /// The keys of claims that were made.

@@ -31,7 +31,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Those of a project.
+/// Schedules of a project.
 pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules WHERE org = ?1 AND project = ?2 ORDER BY name, number",
@@ -40,7 +40,7 @@ pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedul
     Ok(select.query_map(values, schedule)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Those whose moment has come, and which are ours from now on.
+/// Leases due schedules.
 pub(super) fn due(
     connection: &Connection,
     lease: &DeliveryLease,

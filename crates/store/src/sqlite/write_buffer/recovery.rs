@@ -65,7 +65,7 @@ pub(in crate::sqlite) enum RecoveryError {
 // === impl RecoveryError ===
 
 impl RecoveryError {
-    /// What the caller is told.
+    /// Converts the error for the caller.
     pub(in crate::sqlite) fn explain(self, place: &DatabaseLocation) -> StoreError {
         match self {
             Self::Files(error) => {
@@ -90,7 +90,7 @@ impl From<SqliteError> for RecoveryError {
     }
 }
 
-/// What was buffered after the record that was flushed last.
+/// Reads the records behind the last flushed one.
 fn read_unflushed(folder: &Path, name: &str, flushed: u64) -> io::Result<FlushBatch> {
     let files = segment::read_files(folder, name)?;
     let mut records: Vec<_> = files.iter().flat_map(|bytes| segment::parse_records(bytes)).collect();
