@@ -15,7 +15,7 @@ pub const HEADER: &str = "x-a2a-signature";
 /// Token for a body. `id` must be unique.
 pub fn token(signer: &Signer, id: &str, at_seconds: i64, body: &[u8]) -> Result<String, KeyError> {
     let hash: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
-    signer.token(&Json::of(&json!({ "iat": at_seconds, "jti": id, "request_body_sha256": hash })))
+    signer.token(&Json::encode(&json!({ "iat": at_seconds, "jti": id, "request_body_sha256": hash })))
 }
 
 #[cfg(test)]

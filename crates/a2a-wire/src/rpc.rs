@@ -262,13 +262,13 @@ impl Id {
 
 impl From<u64> for Id {
     fn from(number: u64) -> Self {
-        Self(Some(Json::of(&number)))
+        Self(Some(Json::encode(&number)))
     }
 }
 
 impl From<&str> for Id {
     fn from(name: &str) -> Self {
-        Self(Some(Json::of(name)))
+        Self(Some(Json::encode(name)))
     }
 }
 

@@ -15,7 +15,7 @@ const MESSAGE_ARG: &str = "message";
 
 /// Parts of a call, with arguments in the form that the skill takes. Other parts stay as they are.
 pub(crate) fn parts_for(agent: &Agent, skill: Option<&Skill>, parts: Vec<Part>) -> Vec<Part> {
-    let takes = media::takes(agent, skill);
+    let takes = media::argument_forms(agent, skill);
     // A skill that declares nothing gets what it always got: data.
     let is_declared =
         skill.is_some_and(|skill| !skill.input_modes.is_empty()) || !agent.card.input_modes.is_empty();
@@ -51,7 +51,7 @@ fn as_text(data: &Json) -> String {
     for (name, value) in members.iter().filter(|(name, _)| *name != MESSAGE_ARG) {
         others.push(name, value.clone());
     }
-    if others.is_empty() { message } else { format!("{message}\n\n{}", Json::of(&others).get()) }
+    if others.is_empty() { message } else { format!("{message}\n\n{}", Json::encode(&others).get()) }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl EarlyEnd {
             waited.as_millis()
         );
         let data = json!({ "remoteState": state });
-        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::of(&data)).into()
+        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::encode(&data)).into()
     }
 }
 

@@ -60,7 +60,7 @@ impl AgentError {
         let is_broken = matches!(error, FetchError::Broken(_));
         let failure = match error {
             error if error.surely_not_sent() => failure.not_sent(),
-            FetchError::Broken(_) => failure.with_data(Json::of(&json!({ "broken": true }))),
+            FetchError::Broken(_) => failure.with_data(Json::encode(&json!({ "broken": true }))),
             _ => failure,
         };
         Self { is_passing, is_broken, ..failure.into() }
@@ -84,7 +84,7 @@ impl AgentError {
         if let Some(facts) = &error.data {
             data["remoteData"] = facts.value();
         }
-        let failure = Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data));
+        let failure = Failure::new(FailureKind::PeerFailed, message).with_data(Json::encode(&data));
         Self { code: error.known(), is_foreign: is_foreign(error), ..failure.into() }
     }
 
@@ -97,7 +97,7 @@ impl AgentError {
             message.push_str(": it sends us to another address, which its card should name instead");
         }
         let data = json!({ "status": status.as_u16(), "body": snippet(body, login.shown()) });
-        let failure = Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::of(&data));
+        let failure = Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::encode(&data));
         let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
         Self { is_passing, ..failure.into() }
     }
@@ -120,7 +120,7 @@ impl AgentError {
             message.push_str(status.message.trim());
         }
         let data = json!({ "grpcStatus": status.number, "remoteMessage": status.message });
-        let failure = Failure::new(kind, message).with_data(Json::of(&data));
+        let failure = Failure::new(kind, message).with_data(Json::encode(&data));
         Self { is_passing, ..failure.into() }
     }
 
@@ -128,7 +128,7 @@ impl AgentError {
     pub(crate) fn garbled(garbled: &InvalidDocument, body: &[u8], login: AuthSent<'_>) -> Self {
         let message = format!("the agent's answer is not A2A: {garbled}");
         let data = json!({ "body": snippet(body, login.shown()) });
-        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::of(&data)).into()
+        Failure::new(FailureKind::PeerGarbled, message).with_data(Json::encode(&data)).into()
     }
 
     /// Redacts the token, in case the agent repeated it.
@@ -151,7 +151,7 @@ impl AgentError {
         let Some(pause) = pause else { return self };
         let mut data = self.failure.data.as_ref().map_or_else(|| json!({}), Json::value);
         data["retryAfter"] = json!(retry_after::seconds(pause));
-        self.failure.data = Some(Json::of(&data));
+        self.failure.data = Some(Json::encode(&data));
         self
     }
 

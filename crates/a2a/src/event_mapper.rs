@@ -167,7 +167,7 @@ impl EventMapper {
         self.facts = facts.clone();
         let mut aside = facts;
         if !self.activated.is_empty() {
-            aside.extra.push(ACTIVATED, Json::of(&std::mem::take(&mut self.activated)));
+            aside.extra.push(ACTIVATED, Json::encode(&std::mem::take(&mut self.activated)));
         }
         self.push(Event::Accepted { remote: self.remote.clone(), aside });
     }
@@ -223,7 +223,7 @@ impl EventMapper {
 fn failure(message: Option<&Message>) -> Failure {
     let words = message.map(Message::text).filter(|text| !text.trim().is_empty());
     let words = words.unwrap_or_else(|| "the agent says the task failed".to_owned());
-    Failure::new(FailureKind::PeerFailed, words).with_data(Json::of(&json!({ "remoteState": "failed" })))
+    Failure::new(FailureKind::PeerFailed, words).with_data(Json::encode(&json!({ "remoteState": "failed" })))
 }
 
 /// True for a state in which a task waits for its caller.
@@ -295,7 +295,7 @@ mod tests {
     fn facts_about_a_task_are_told_again_only_when_they_change() {
         let mut teller = EventMapper::default();
         let with = |cost: u32| A2aTask {
-            metadata: Some(Json::of(&json!({ "cost": cost }))),
+            metadata: Some(Json::encode(&json!({ "cost": cost }))),
             ..task(A2aState::Working, &[])
         };
         teller.hear_task(with(1));

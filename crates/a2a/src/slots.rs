@@ -124,7 +124,7 @@ impl ExchangeSlot {
 
 fn busy() -> Failure {
     let message = "too many calls to this agent are running; try again later or raise max_in_flight";
-    Failure::new(FailureKind::Busy, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
+    Failure::new(FailureKind::Busy, message).with_data(Json::encode(&json!({ "retryAfter": 1 })))
 }
 
 #[cfg(test)]

@@ -139,5 +139,5 @@ fn wanted(wish: &RequestPermissionRequest) -> (String, Json) {
         // Without arguments the rest of what it says about it is what there is to judge by.
         _ => json!({ "kind": fields.kind, "content": fields.content, "locations": fields.locations }),
     };
-    (title, Json::of(&args))
+    (title, Json::encode(&args))
 }

@@ -160,7 +160,7 @@ fn word(value: &Value) -> String {
 
 fn progress(words: String, facts: &Value) -> Event {
     let message = Message::new(fresh(), Role::Agent, vec![Part::text(words)]);
-    let metadata = Some(Json::of(&json!({ "rialto/acp": facts })));
+    let metadata = Some(Json::encode(&json!({ "rialto/acp": facts })));
     Event::Progress {
         working: true,
         message: Some(message),
@@ -188,9 +188,9 @@ fn part_of(block: ContentBlock) -> Part {
                 media_type: blob.mime_type,
                 ..Part::new(Content::Raw(blob.blob))
             },
-            other => Part::data(Json::of(&json!(other))),
+            other => Part::data(Json::encode(&json!(other))),
         },
-        other => Part::data(Json::of(&json!(other))),
+        other => Part::data(Json::encode(&json!(other))),
     }
 }
 

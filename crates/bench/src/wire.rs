@@ -130,7 +130,7 @@ fn large() -> A2aTask {
 
 fn task(artifacts: usize, lines: usize) -> A2aTask {
     let line = "a line of what the agent has found out, with \"quotes\" and a number. ";
-    let data = Json::of(
+    let data = Json::encode(
         &json!({"found": line.repeat(lines), "score": 0.75, "tags": ["a", "b", "c"], "deep": {"er": [1, 2, 3]}}),
     );
     let artifact = |number: usize| {

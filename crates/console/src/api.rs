@@ -161,7 +161,7 @@ fn told<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Response {
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    (status, headers, Json::of(value).get().to_owned()).into_response()
+    (status, headers, Json::encode(value).get().to_owned()).into_response()
 }
 
 fn good<T: Serialize + ?Sized>(value: &T) -> Result<Response, Failure> {

@@ -170,7 +170,7 @@ impl Console {
 
     /// Whether the caller may do this at all, or administer.
     pub(crate) fn need(caller: &Caller, right: TokenScope) -> Result<(), Failure> {
-        if caller.rights.meet(TokenScopes::of([right, TokenScope::Admin])) {
+        if caller.rights.meet(TokenScopes::from_scopes([right, TokenScope::Admin])) {
             Ok(())
         } else {
             Err(right.lacking())
@@ -215,5 +215,5 @@ impl Console {
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
     let message = "the store did not answer; see the server's log, and try again";
-    Failure::new(FailureKind::StoreUnavailable, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
+    Failure::new(FailureKind::StoreUnavailable, message).with_data(Json::encode(&json!({ "retryAfter": 1 })))
 }

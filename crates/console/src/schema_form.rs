@@ -77,7 +77,7 @@ pub(crate) fn read(schema: Option<&Json>, given: &[(String, String)]) -> Result<
     for field in &fields {
         let text = value(&format!("{PREFIX}{}", field.name));
         if let Some(json) = argument(field, text)? {
-            members.push(format!("{}:{json}", Json::of(&field.name)));
+            members.push(format!("{}:{json}", Json::encode(&field.name)));
         }
     }
     let object = format!("{{{}}}", members.join(","));
@@ -95,7 +95,7 @@ fn argument(field: &Field, text: &str) -> Result<Option<String>, String> {
     }
     let wrong = |what: &str| format!("{}: \"{}\" is not {what}", field.label, text::cut(text, 60).0);
     match &field.kind {
-        Kind::Text => Ok(Some(Json::of(text).to_string())),
+        Kind::Text => Ok(Some(Json::encode(text).to_string())),
         Kind::YesNo => Ok(Some(if text == "true" { "true" } else { "false" }.to_owned())),
         Kind::Choice(choices) => choices
             .iter()

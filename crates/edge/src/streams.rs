@@ -69,7 +69,7 @@ impl StreamLimits {
                  concurrent_streams",
                 caller.id
             );
-            let data = Json::of(&json!({ "retryAfter": RETRY_AFTER }));
+            let data = Json::encode(&json!({ "retryAfter": RETRY_AFTER }));
             return Err(Failure::new(FailureKind::Busy, message).with_data(data));
         }
         *count += 1;

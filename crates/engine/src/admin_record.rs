@@ -94,7 +94,7 @@ impl AdminRecord {
             agent_url: agent.map(|agent| agent.url.clone()).unwrap_or_default(),
             skill_id: Arc::from(""),
             session_id: Arc::from(""),
-            args: redact(&Json::of(&args)),
+            args: redact(&Json::encode(&args)),
             caller: self.by,
             task_id: self.task.map_or_else(|| Arc::from(""), |task| task.shared()),
             door: None,

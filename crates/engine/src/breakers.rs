@@ -304,5 +304,5 @@ fn refusal(agent: &Agent, reason: &str, until: Timestamp, now: Timestamp) -> Fai
     );
     let seconds = millis.saturating_add(999) / 1_000;
     let data = json!({ "notSent": true, "retryAfter": seconds });
-    Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::of(&data))
+    Failure::new(FailureKind::PeerUnreachable, message).with_data(Json::encode(&data))
 }

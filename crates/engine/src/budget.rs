@@ -60,7 +60,7 @@ fn exceeded(unit: &str, key: &str, max: u64) -> Failure {
          rialto.toml to allow more"
     );
     let data = json!({ "limit": format!("calls.{key}"), "max": max });
-    Failure::new(FailureKind::PeerGarbled, message).with_data(Json::of(&data))
+    Failure::new(FailureKind::PeerGarbled, message).with_data(Json::encode(&data))
 }
 
 fn count(bytes: usize) -> u64 {

@@ -481,7 +481,7 @@ fn with_ids(mut failure: Failure, task: &Task) -> Failure {
             members.insert("contextId".into(), json!(id));
         }
     }
-    failure.data = Some(Json::of(&data));
+    failure.data = Some(Json::encode(&data));
     failure
 }
 

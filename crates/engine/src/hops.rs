@@ -22,5 +22,5 @@ pub(crate) fn too_many(max_hops: u8) -> Failure {
          [calls] in rialto.toml is too low for this chain"
     );
     Failure::new(FailureKind::Conflict, message)
-        .with_data(Json::of(&json!({ "limit": "calls.max_hops", "max": max_hops })))
+        .with_data(Json::encode(&json!({ "limit": "calls.max_hops", "max": max_hops })))
 }

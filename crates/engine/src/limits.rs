@@ -340,7 +340,7 @@ fn full(caller: &Caller, most: usize) -> Failure {
 
 /// A failure that passes: in so many seconds it may be another answer.
 pub(crate) fn busy(message: impl Into<String>, retry_after: i64) -> Failure {
-    Failure::new(FailureKind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
+    Failure::new(FailureKind::Busy, message).with_data(Json::encode(&json!({ "retryAfter": retry_after })))
 }
 
 #[cfg(test)]

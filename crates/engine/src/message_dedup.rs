@@ -344,7 +344,7 @@ mod tests {
             is_data in any::<bool>(),
         ) {
             let parts = |words: &str| if is_data {
-                vec![Part::data(Json::of(&serde_json::json!({ "message": words })))]
+                vec![Part::data(Json::encode(&serde_json::json!({ "message": words })))]
             } else {
                 text(words)
             };

@@ -228,5 +228,6 @@ fn refused(denied: &Denied) -> Failure {
 /// The node that executed a call is gone, and nobody can be asked about it.
 fn lost() -> Failure {
     let message = "the node that ran this has stopped; it may have been done: check before you send it again";
-    Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&json!({ "remoteCode": NO_SUCH_TASK })))
+    Failure::new(FailureKind::PeerFailed, message)
+        .with_data(Json::encode(&json!({ "remoteCode": NO_SUCH_TASK })))
 }

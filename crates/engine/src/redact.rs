@@ -22,7 +22,7 @@ pub fn redact(json: &Json) -> Json {
         return json.clone();
     }
     let mut value = json.value();
-    if mask(&mut value) { Json::of(&value) } else { json.clone() }
+    if mask(&mut value) { Json::encode(&value) } else { json.clone() }
 }
 
 /// The same text with the secrets in it masked.
@@ -53,7 +53,7 @@ pub(crate) fn kept_args(args: &Json, max: usize) -> Json {
     let hash: String = Sha256::digest(args.get()).iter().map(|byte| format!("{byte:02x}")).collect();
     let why = format!("larger than {max} bytes; calls.max_kept_args_bytes keeps more");
     let omitted = json!({ "bytes": args.get().len(), "sha256": hash, "why": why });
-    Json::of(&json!({ OMITTED: omitted }))
+    Json::encode(&json!({ OMITTED: omitted }))
 }
 
 /// Whether arguments were too large to be kept.

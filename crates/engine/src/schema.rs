@@ -221,7 +221,7 @@ fn invalid(error: &ValidationError<'_>) -> Failure {
     let place = if path.is_empty() { "the arguments".to_owned() } else { format!("arguments{path}") };
     let data =
         json!({ "path": path, "expected": error.to_string(), "schemaPath": error.schema_path().to_string() });
-    Failure::new(FailureKind::Invalid, format!("{place}: {error}")).with_data(Json::of(&data))
+    Failure::new(FailureKind::Invalid, format!("{place}: {error}")).with_data(Json::encode(&data))
 }
 
 fn warn_unchecked(target: &CallTarget, evaluations: u64) {
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     fn target(schema: &Value) -> CallTarget {
-        let skill = Skill { input_schema: Some(Json::of(schema)), ..rialto_testkit::agents::skill("s") };
+        let skill = Skill { input_schema: Some(Json::encode(schema)), ..rialto_testkit::agents::skill("s") };
         let agent = rialto_testkit::agents::agent("A", vec![skill.clone()]);
         CallTarget { agent: Arc::new(agent), skill: Some(Arc::new(skill)) }
     }
@@ -317,10 +317,10 @@ mod tests {
         let list = json!({ "type": "object", "properties": { "n": { "items": { "type": "integer" } } } });
         let (target, schemas) = (target(&list), Schemas::default());
         let numbers: Vec<Value> = (0..50_000).map(Value::from).collect();
-        schemas.check(&target, &Json::of(&json!({ "n": numbers }))).await.unwrap();
+        schemas.check(&target, &Json::encode(&json!({ "n": numbers }))).await.unwrap();
         let mut wrong = numbers;
         wrong.push(json!("x"));
-        let failure = schemas.check(&target, &Json::of(&json!({ "n": wrong }))).await.unwrap_err();
+        let failure = schemas.check(&target, &Json::encode(&json!({ "n": wrong }))).await.unwrap_err();
         assert!(failure.message.contains("arguments/n/50000"), "{}", failure.message);
     }
 
@@ -331,15 +331,15 @@ mod tests {
         let evil = pattern("^(?=(a+)+$)(a+)+$");
         let begun = Instant::now();
         let text = json!({ "a": format!("{}!", "a".repeat(50)) });
-        let _ = schemas.check(&evil, &Json::of(&text)).await;
+        let _ = schemas.check(&evil, &Json::encode(&text)).await;
         assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
         let look = Schemas::default();
         let no_admin = pattern("^(?!admin)[\\w-]{1,64}$");
-        look.check(&no_admin, &Json::of(&json!({ "a": "bob" }))).await.unwrap();
-        look.check(&no_admin, &Json::of(&json!({ "a": "admin" }))).await.unwrap_err();
+        look.check(&no_admin, &Json::encode(&json!({ "a": "bob" }))).await.unwrap();
+        look.check(&no_admin, &Json::encode(&json!({ "a": "admin" }))).await.unwrap_err();
         let huge = target(&json!({ "properties": { "a": { "pattern": "((a{500}){500}){500}" } } }));
         let begun = Instant::now();
-        Schemas::default().check(&huge, &Json::of(&json!({ "a": "b" }))).await.unwrap();
+        Schemas::default().check(&huge, &Json::encode(&json!({ "a": "b" }))).await.unwrap();
         assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 }

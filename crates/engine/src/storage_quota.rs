@@ -126,5 +126,5 @@ fn used_up(org: &OrgId, used: u64, max: u64, key: &str) -> Failure {
          keeping less with keep_tasks_hours and keep_audit_days under [store]"
     );
     Failure::new(FailureKind::Busy, message)
-        .with_data(Json::of(&json!({ "limit": key, "max": max, "used": used })))
+        .with_data(Json::encode(&json!({ "limit": key, "max": max, "used": used })))
 }

@@ -84,5 +84,5 @@ pub(crate) fn store_deadline(begun: Instant, wall_clock: Duration) -> Instant {
 /// A failure that says that the store is not available.
 pub(crate) fn unavailable(message: &str) -> Failure {
     Failure::new(FailureKind::StoreUnavailable, message)
-        .with_data(Json::of(&json!({ "retryAfter": RETRY_AFTER_SECS })))
+        .with_data(Json::encode(&json!({ "retryAfter": RETRY_AFTER_SECS })))
 }

@@ -56,7 +56,7 @@ impl Condition {
 
     /// One that always has the same answer.
     pub fn always(answer: bool) -> Self {
-        let answer = Json::of(&answer);
+        let answer = Json::encode(&answer);
         Self { text: answer.get().to_owned(), test: Test::Is(Operand::Fixed(answer)) }
     }
 
@@ -115,7 +115,9 @@ impl Operand {
         match self {
             Self::Found(expression) => expression.find(lookup).unwrap_or_else(|_| Json::null()),
             Self::Fixed(value) => value.clone(),
-            Self::List(items) => Json::of(&items.iter().map(|item| item.value(lookup)).collect::<Vec<_>>()),
+            Self::List(items) => {
+                Json::encode(&items.iter().map(|item| item.value(lookup)).collect::<Vec<_>>())
+            }
         }
     }
 

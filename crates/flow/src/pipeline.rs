@@ -141,7 +141,7 @@ fn mapping(tree: &Tree, notes: &mut Notes) -> Option<Template> {
 fn source(text: &Text, tree: &Tree, notes: &mut Notes) -> Option<Template> {
     if let Some(literal) = text.text.strip_prefix(LITERAL) {
         // A number, a list and so on is what it is; anything else is a text.
-        return Some(Template::fixed(Json::parse(literal.trim()).unwrap_or_else(|_| Json::of(literal))));
+        return Some(Template::fixed(Json::parse(literal.trim()).unwrap_or_else(|_| Json::encode(literal))));
     }
     if text.text.contains("{{") {
         return notes.template(tree);

@@ -147,8 +147,8 @@ impl Shape {
             pieces.push(Piece::Fixed(cursor.rest().to_owned()));
         }
         Ok(match pieces.as_mut_slice() {
-            [] => Self::Fixed(Json::of("")),
-            [Piece::Fixed(text)] => Self::Fixed(Json::of(text)),
+            [] => Self::Fixed(Json::encode("")),
+            [Piece::Fixed(text)] => Self::Fixed(Json::encode(text)),
             [Piece::Found(expression)] => Self::Whole(expression.clone()),
             _ => Self::Text(pieces),
         })
@@ -156,7 +156,7 @@ impl Shape {
 
     fn list(items: Vec<Self>) -> Self {
         match fixed(items.iter()) {
-            Some(values) => Self::Fixed(Json::of(&values)),
+            Some(values) => Self::Fixed(Json::encode(&values)),
             None => Self::List(items),
         }
     }
@@ -166,7 +166,7 @@ impl Shape {
             Some(values) => {
                 let names = members.iter().map(|(name, _)| name.clone());
                 let object: rialto_model::json::Extra = names.zip(values).collect();
-                Self::Fixed(Json::of(&object))
+                Self::Fixed(Json::encode(&object))
             }
             None => Self::Object(members),
         }

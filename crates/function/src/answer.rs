@@ -35,7 +35,7 @@ fn outcome(task: &Task, asked: &HeaderMap) -> Response {
         [] => json_answer(StatusCode::OK, "null".to_owned()),
         [Part { content: Content::Data(data), .. }] => json_answer(StatusCode::OK, data.get().to_owned()),
         [Part { content: Content::Text(text), .. }] if wants_json(asked) => {
-            json_answer(StatusCode::OK, Json::of(text).get().to_owned())
+            json_answer(StatusCode::OK, Json::encode(text).get().to_owned())
         }
         [Part { content: Content::Text(text), .. }] => {
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -43,7 +43,7 @@ fn outcome(task: &Task, asked: &HeaderMap) -> Response {
         }
         parts => {
             let shown: Vec<PartJson<'_>> = parts.iter().map(|part| PartJson(part)).collect();
-            json_answer(StatusCode::OK, Json::of(&shown).get().to_owned())
+            json_answer(StatusCode::OK, Json::encode(&shown).get().to_owned())
         }
     }
 }

@@ -89,12 +89,12 @@ async fn form(declared: &str, body: Bytes, target: &CallTarget) -> Result<Vec<Pa
                 members.push(name, value.clone());
             }
         } else {
-            members.push(&name, Json::of(&text));
+            members.push(&name, Json::encode(&text));
         }
     }
     let mut parts = Vec::new();
     if !members.is_empty() || files.is_empty() {
-        parts.push(Part::data(Json::of(&members)));
+        parts.push(Part::data(Json::encode(&members)));
     }
     parts.extend(files);
     Ok(parts)
@@ -107,8 +107,8 @@ fn is_media(field: &Field<'_>) -> bool {
 }
 
 fn file(bytes: &[u8], kind: String, name: Option<String>, target: &CallTarget) -> Result<Part, Failure> {
-    let taken = media::taken_by_agent(&target.agent, target.skill.as_deref());
-    if !media::suits(&media::bare(&kind), &taken) {
+    let taken = media::types_accepted_by_agent(&target.agent, target.skill.as_deref());
+    if !media::is_accepted(&media::bare(&kind), &taken) {
         let message = format!("{} does not take {kind}; it takes {}", target.verb(), taken.join(", "));
         return Err(invalid(message));
     }

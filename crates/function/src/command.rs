@@ -69,5 +69,5 @@ async fn ended(child: &mut Child, function: &FunctionBacking) -> Result<(), Fail
     let words = if last.is_empty() { String::new() } else { format!(": {last}") };
     let message = format!("{} failed ({status}){words}", function.name);
     let data = json!({ "exitCode": status.code(), "stderr": last });
-    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::encode(&data)))
 }

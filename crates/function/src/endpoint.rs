@@ -78,7 +78,7 @@ pub(crate) async fn call(
     let words = if said.is_empty() { String::new() } else { format!(": {said}") };
     let message = format!("{} answered with HTTP status {}{words}", function.name, status.as_u16());
     let data = json!({ "httpStatus": status.as_u16(), "body": said });
-    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::of(&data)))
+    Err(Failure::new(FailureKind::PeerFailed, message).with_data(Json::encode(&data)))
 }
 
 fn trouble(function: &FunctionBacking, error: &FetchError) -> Failure {

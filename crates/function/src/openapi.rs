@@ -92,7 +92,7 @@ fn path(entry: &Entry) -> String {
             },
         },
     });
-    format!("{}:{operation}", Json::of(&format!("/{}", name::in_path(&entry.canonical))))
+    format!("{}:{operation}", Json::encode(&format!("/{}", name::in_path(&entry.canonical))))
 }
 
 fn info() -> Value {

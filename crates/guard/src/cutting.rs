@@ -42,7 +42,7 @@ impl Guards {
             }
             let beside = cuts(Field::Extra);
             if !beside.is_empty() {
-                let mut extra = Json::of(&part.extra);
+                let mut extra = Json::encode(&part.extra);
                 cut_json(&mut extra, &beside);
                 part.extra = extra.read::<Extra>().unwrap_or_default();
             }

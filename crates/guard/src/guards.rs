@@ -140,7 +140,7 @@ impl Guards {
                 look.json(metadata, n, Field::Metadata);
             }
             if !part.extra.is_empty() {
-                look.json(&Json::of(&part.extra), n, Field::Extra);
+                look.json(&Json::encode(&part.extra), n, Field::Extra);
             }
         }
         look

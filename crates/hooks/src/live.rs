@@ -206,7 +206,7 @@ impl Watch {
 fn light(mut record: StoredAuditEvent) -> Arc<StoredAuditEvent> {
     let size = record.event.verb.args.get().len();
     if size > LARGE {
-        let args = Json::of(&json!({ "omittedBytes": size }));
+        let args = Json::encode(&json!({ "omittedBytes": size }));
         record.event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&record.event.verb) });
     }
     Arc::new(record)

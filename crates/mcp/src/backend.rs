@@ -239,7 +239,7 @@ impl ServerKey {
 }
 
 fn nobody_to_ask() -> Failure {
-    let forgotten = Json::of(&json!({ "remoteCode": NO_SUCH_TASK }));
+    let forgotten = Json::encode(&json!({ "remoteCode": NO_SUCH_TASK }));
     Failure::new(
         FailureKind::Conflict,
         "an MCP server cannot be asked about what it did earlier; call it again",

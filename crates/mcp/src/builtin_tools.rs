@@ -185,7 +185,7 @@ pub(crate) async fn load_agent(
     engine.record_admin(record).await?;
     let agent = registered?.agent;
     let text = format!("loaded {}\n\nEach skill is now a tool of its own.", line(&agent));
-    Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
+    Ok(ToolResult::text(text).with_structured(Json::encode(&json!({ "agent": described(&agent) }))))
 }
 
 /// `load_agent` of a server: registers an agent in the caller's project.
@@ -205,7 +205,7 @@ pub(crate) async fn register_agent(
         AgentTrust::Trusted | AgentTrust::System => "Each skill is now a tool of its own.".to_owned(),
     };
     let text = format!("loaded {}\n\n{next}", line(&agent));
-    Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
+    Ok(ToolResult::text(text).with_structured(Json::encode(&json!({ "agent": described(&agent) }))))
 }
 
 /// `list_agents`: the visible agents.
@@ -232,7 +232,7 @@ pub(crate) async fn list_agents(
         text.push_str(&format!("\n… and {more} more; name some of their words in `query`"));
     }
     let agents: Vec<Value> = agents.iter().map(|agent| described(agent)).collect();
-    Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "agents": agents, "more": more }))))
+    Ok(ToolResult::text(text).with_structured(Json::encode(&json!({ "agents": agents, "more": more }))))
 }
 
 /// `send_message`: builds the request.

@@ -43,7 +43,7 @@ pub(crate) fn split(target: &CallTarget, args: Json) -> Result<(Json, Continued)
     if continued == Continued::default() {
         return Ok((args, continued));
     }
-    Ok((Json::of(&members), continued))
+    Ok((Json::encode(&members), continued))
 }
 
 /// True when the skill's own schema has a member of that name.

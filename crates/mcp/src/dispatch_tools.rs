@@ -137,7 +137,7 @@ pub(crate) async fn resolve(
     record.more += record.candidates.len().saturating_sub(limit);
     record.candidates.truncate(limit);
     let structured = json!({ "work": record.work, "candidates": record.candidates, "more": record.more });
-    Ok(ToolResult::text(told(&record)).with_structured(Json::of(&structured)))
+    Ok(ToolResult::text(told(&record)).with_structured(Json::encode(&structured)))
 }
 
 /// `invoke_a2a`: resolves the target, in this order: a URL or a card file, a name, a capability, the default.

@@ -275,7 +275,7 @@ pub(crate) fn with_ids(failure: Failure, task: &Task) -> Failure {
         members.extend(task_id.iter().map(|id| ("remoteTaskId".to_owned(), json!(id))));
         members.extend(context_id.iter().map(|id| ("contextId".to_owned(), json!(id))));
     }
-    failure.with_data(Json::of(&data))
+    failure.with_data(Json::encode(&data))
 }
 
 /// Question of a task that keeps waiting, preceded by the reason why there is no answer.

@@ -67,7 +67,7 @@ const fn manner(kind: FailureKind) -> ErrorForm {
 pub(crate) fn answer(failure: &Failure) -> ToolResult {
     ToolResult {
         content: vec![ContentBlock::text(&failure.message)],
-        structured: Some(Json::of(&json!({ "error": described(failure) }))),
+        structured: Some(Json::encode(&json!({ "error": described(failure) }))),
         is_error: true,
         marks: marks(failure),
     }

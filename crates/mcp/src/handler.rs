@@ -231,12 +231,12 @@ impl ServerHandler for McpHandler {
         let begun = match request.request_state.filter(|_| client.fluency.modern) {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();
-                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::encode(&args));
                 let (name, _) = self.desk.meant(&request.name, args)?;
                 Box::pin(self.desk.go_on(&client, &name, &state, responses)).await?
             }
             None => {
-                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::encode(&args));
                 self.desk.call(&client, &request.name, args).await?
             }
         };

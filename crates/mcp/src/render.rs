@@ -56,7 +56,7 @@ pub(crate) fn status(task: &Task, agent: &str, reader: ResultOptions) -> ToolRes
         TaskState::Failed | TaskState::Canceled | TaskState::Rejected => ToolResult::text(ended_badly(task)),
     };
     let has_blocks = state == TaskState::Completed;
-    answer.structured = Some(Json::of(&TaskStatusView::of(&files::referred(task, has_blocks), agent)));
+    answer.structured = Some(Json::encode(&TaskStatusView::of(&files::referred(task, has_blocks), agent)));
     answer.marks = ResultMeta::of(task);
     answer
 }
@@ -86,7 +86,7 @@ pub(crate) fn invoked(
         }
     }
     answer.structured =
-        Some(Json::of(&DispatchedTaskView::of(&files::referred(task, false), agent, dispatch)));
+        Some(Json::encode(&DispatchedTaskView::of(&files::referred(task, false), agent, dispatch)));
     answer
 }
 
@@ -181,7 +181,7 @@ fn question(task: &Task, agent: &str) -> ToolResult {
              and the answer as message."
         )
     };
-    let standing = Json::of(&TaskStatusView::of(&files::referred(task, false), agent));
+    let standing = Json::encode(&TaskStatusView::of(&files::referred(task, false), agent));
     ToolResult::text(format!("{}\n\n{how}", words(task))).with_structured(standing)
 }
 
@@ -265,7 +265,12 @@ struct MessagePartsView<'a> {
 }
 
 fn several(content: Vec<ContentBlock>, whole: &impl Serialize) -> ToolResult {
-    ToolResult { content, structured: Some(Json::of(whole)), is_error: false, marks: ResultMeta::default() }
+    ToolResult {
+        content,
+        structured: Some(Json::encode(whole)),
+        is_error: false,
+        marks: ResultMeta::default(),
+    }
 }
 
 fn blocks(

@@ -82,7 +82,7 @@ impl<'a> ResultContent<'a> {
         let (text, kind) = if is_text {
             (text_of(&artifact.parts), "text/plain")
         } else {
-            (Json::of(&ArtifactJson(artifact)).get().to_owned(), "application/json")
+            (Json::encode(&ArtifactJson(artifact)).get().to_owned(), "application/json")
         };
         Self { body: ContentBody::Text(Cow::Owned(text)), kind: Cow::Borrowed(kind) }
     }

@@ -87,7 +87,7 @@ pub(crate) fn arguments(skill: &Skill, args: Json) -> Json {
     }
     let Ok(mut members) = args.read::<serde_json::Map<String, Value>>() else { return args };
     match (members.remove(WRAPPED_ARG), members.is_empty()) {
-        (Some(inner), true) if is_wrapped(skill) => Json::of(&inner),
+        (Some(inner), true) if is_wrapped(skill) => Json::encode(&inner),
         _ => args,
     }
 }
@@ -102,7 +102,7 @@ fn description(skill: &Skill, agent: &str) -> String {
 /// The skill's own schema, unchanged if MCP allows it. MCP requires an object schema with `"type": "object"`: the type is added where it
 /// is missing, and a schema for anything else becomes the schema of a member.
 fn schema(agent: &Agent, skill: &Skill) -> JsonObject {
-    let anything = || anything(media::takes(agent, Some(skill)).text);
+    let anything = || anything(media::argument_forms(agent, Some(skill)).text);
     let Some(own) = skill.input_schema.as_ref() else { return anything() };
     let Value::Object(mut own) = own.value() else { return anything() };
     match takes(&own) {

@@ -117,7 +117,7 @@ impl ToolSearch {
             }
         }
         let text = lines(&wanted.query, &found, total);
-        Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "tools": found, "total": total }))))
+        Ok(ToolResult::text(text).with_structured(Json::encode(&json!({ "tools": found, "total": total }))))
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn describe(
 fn described(tool: &Tool) -> ToolResult {
     let value = serde_json::to_value(tool).unwrap_or_default();
     let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    ToolResult::text(text).with_structured(Json::of(&value))
+    ToolResult::text(text).with_structured(Json::encode(&value))
 }
 
 fn lines(query: &str, found: &[Value], total: usize) -> String {

@@ -325,7 +325,7 @@ impl ToolService {
             format!("did you mean {}?", near.join(" or "))
         };
         let failure = Failure::new(FailureKind::NotFound, format!("there is no tool \"{name}\"; {hint}"));
-        errors::error(&failure.with_data(Json::of(&json!({ "tool": name, "near": near }))))
+        errors::error(&failure.with_data(Json::encode(&json!({ "tool": name, "near": near }))))
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) async fn request(
     let name = if tool == ORCHESTRATE { given.get("workflow").and_then(name_in) } else { None };
     let Some(name) = name else {
         let target = CallTarget { agent, skill: Some(Arc::new(skill(tool, tool, ""))) };
-        return Ok(Request::skill(client.caller.clone(), client.door, target, Json::of(&given)));
+        return Ok(Request::skill(client.caller.clone(), client.door, target, Json::encode(&given)));
     };
     // A published workflow has a skill that policies may name; an unpublished one is called by the name that its skill would have.
     let ids = [FlowKind::Workflow, FlowKind::Pipeline].map(|kind| kind.skill_id(&name));

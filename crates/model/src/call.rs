@@ -250,7 +250,7 @@ impl Caller {
     pub fn stranger() -> Self {
         Self {
             kind: CallerKind::Session,
-            rights: TokenScopes::of([TokenScope::Discover]),
+            rights: TokenScopes::from_scopes([TokenScope::Discover]),
             ..Self::user("anonymous")
         }
     }
@@ -304,7 +304,7 @@ impl CallTarget {
 
     /// Plain words as arguments of a skill.
     pub fn words(text: &str) -> Json {
-        Json::of(&serde_json::json!({ "message": text }))
+        Json::encode(&serde_json::json!({ "message": text }))
     }
 
     /// The skill's id, or the empty text.
@@ -348,9 +348,9 @@ pub fn args_of(parts: &[Part], skill: Option<&Skill>) -> Json {
         let written = Some(text.trim()).filter(|text| text.starts_with('{') && takes_object(skill));
         return written
             .and_then(|text| Json::parse(text).ok())
-            .unwrap_or_else(|| Json::of(&serde_json::json!({ "text": text })));
+            .unwrap_or_else(|| Json::encode(&serde_json::json!({ "text": text })));
     }
-    Json::of(&BTreeMap::from([("parts", parts.iter().map(PartArguments).collect::<Vec<_>>())]))
+    Json::encode(&BTreeMap::from([("parts", parts.iter().map(PartArguments).collect::<Vec<_>>())]))
 }
 
 /// Returns whether a skill says that its arguments are an object.

@@ -153,7 +153,7 @@ impl Serialize for Cents {
 
 impl std::fmt::Display for Cents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", Json::of(self))
+        write!(f, "{}", Json::encode(self))
     }
 }
 

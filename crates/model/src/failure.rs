@@ -140,7 +140,7 @@ impl Failure {
     /// Marks the failure as one of a request that surely was not received.
     #[must_use]
     pub fn not_sent(self) -> Self {
-        self.with_data(Json::of(&NotSent { not_sent: true }))
+        self.with_data(Json::encode(&NotSent { not_sent: true }))
     }
 
     /// Returns whether the request surely was not received, so that another may be asked instead.

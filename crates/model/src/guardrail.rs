@@ -57,8 +57,8 @@ impl GuardrailNotice {
         }
         let mut members = metadata.and_then(|metadata| metadata.read::<Extra>().ok()).unwrap_or_default();
         members.take(GUARDRAIL_MEMBER);
-        members.push(GUARDRAIL_MEMBER, Json::of(&all));
-        Json::of(&members)
+        members.push(GUARDRAIL_MEMBER, Json::encode(&all));
+        Json::encode(&members)
     }
 }
 

@@ -39,7 +39,7 @@ impl Json {
     /// The JSON text of any value that can be serialised.
     ///
     /// Falls back to `null` for the few values JSON cannot say (a map with keys that are not strings).
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Self {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
     }
 
@@ -50,7 +50,7 @@ impl Json {
 
     /// The empty object.
     pub fn empty_object() -> Self {
-        Self::of(&serde_json::Map::new())
+        Self::encode(&serde_json::Map::new())
     }
 
     /// The text itself.
@@ -103,7 +103,7 @@ impl From<&RawValue> for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        Self::of(&value)
+        Self::encode(&value)
     }
 }
 

@@ -15,18 +15,18 @@ use crate::{
 pub const JSON: &str = "application/json";
 
 /// Media types that a skill accepts: its own, else those of its agent. Empty if neither declares any.
-pub fn taken(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
+pub fn accepted_types(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
     declared(agent, skill.map(|skill| skill.input_modes.as_slice()), &agent.card.input_modes).into_owned()
 }
 
 /// Media types that a skill returns, likewise.
-pub fn given(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
+pub fn returned_types(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
     declared(agent, skill.map(|skill| skill.output_modes.as_slice()), &agent.card.output_modes).into_owned()
 }
 
 /// Media types that an agent takes in any form: those of the skill and those of its card. Empty takes everything.
-pub fn taken_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
-    let mut taken = taken(agent, skill);
+pub fn types_accepted_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
+    let mut taken = accepted_types(agent, skill);
     if !taken.is_empty() {
         taken.extend(
             agent.card.input_modes.iter().filter(|mode| !taken.contains(mode)).cloned().collect::<Vec<_>>(),
@@ -36,7 +36,7 @@ pub fn taken_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
 }
 
 /// Returns whether a skill takes JSON and whether it takes text. One that declares nothing takes both.
-pub fn takes(agent: &Agent, skill: Option<&Skill>) -> ArgumentForms {
+pub fn argument_forms(agent: &Agent, skill: Option<&Skill>) -> ArgumentForms {
     if !agent.backing.keeps_conversations() {
         return ArgumentForms { json: true, text: false };
     }
@@ -89,12 +89,12 @@ pub fn special(part: &Part) -> Option<String> {
 }
 
 /// Returns whether a media type is among those that are taken. Who says nothing takes everything.
-pub fn suits(kind: &str, taken: &[String]) -> bool {
-    taken.is_empty() || taken.iter().any(|taken| covers(&bare(taken), kind))
+pub fn is_accepted(kind: &str, taken: &[String]) -> bool {
+    taken.is_empty() || taken.iter().any(|taken| includes_type(&bare(taken), kind))
 }
 
 /// Returns whether `taken` means `kind`: itself, all of a family (`image/*`, or just `image`, as old cards say), or everything.
-pub fn covers(taken: &str, kind: &str) -> bool {
+pub fn includes_type(taken: &str, kind: &str) -> bool {
     let family = taken.strip_suffix("/*").unwrap_or(taken);
     taken == kind
         || matches!(taken, "*/*" | "*" | "file")
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_taken_by_name_by_family_or_by_all() {
-        let takes = |taken: &str, kind: &str| covers(taken, kind);
+        let takes = |taken: &str, kind: &str| includes_type(taken, kind);
         assert!(takes("image/png", "image/png") && !takes("image/png", "image/jpeg"));
         assert!(takes("image/*", "image/png") && !takes("image/*", "imagery/png"));
         assert!(takes("image", "image/png") && !takes("text", "image/png"));

@@ -386,7 +386,7 @@ impl AssignmentOutcome {
     }
 
     /// Outcome of a task in this state, if it has ended.
-    pub const fn of(state: TaskState) -> Option<Self> {
+    pub const fn from_state(state: TaskState) -> Option<Self> {
         match state {
             TaskState::Completed => Some(Self::Completed),
             TaskState::Failed => Some(Self::Failed),
@@ -456,7 +456,7 @@ mod tests {
         for state in
             [TaskState::Submitted, TaskState::Working, TaskState::InputRequired, TaskState::AuthRequired]
         {
-            assert_eq!(AssignmentOutcome::of(state), None);
+            assert_eq!(AssignmentOutcome::from_state(state), None);
         }
     }
 

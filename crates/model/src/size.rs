@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_size_of_an_event_is_near_that_of_its_json_wherever_the_bytes_are() {
         let long = "x".repeat(50_000);
-        let json = Json::of(&serde_json::json!({ "k": long }));
+        let json = Json::encode(&serde_json::json!({ "k": long }));
         let mut message = Message::new("m", Role::Agent, vec![Part::text(&long), Part::data(json.clone())]);
         message.metadata = Some(json.clone());
         message.extra.push("more", json.clone());

@@ -104,13 +104,13 @@ impl TokenScopes {
     }
 
     /// These, and no others.
-    pub fn of(rights: impl IntoIterator<Item = TokenScope>) -> Self {
+    pub fn from_scopes(rights: impl IntoIterator<Item = TokenScope>) -> Self {
         Self(rights.into_iter().fold(0, |bits, right| bits | right.bit()))
     }
 
     /// Parses the scopes among the words of `text`; other words are ignored.
-    pub fn among(text: &str) -> Self {
-        Self::of(text.split_whitespace().filter_map(|word| word.parse().ok()))
+    pub fn parse_known(text: &str) -> Self {
+        Self::from_scopes(text.split_whitespace().filter_map(|word| word.parse().ok()))
     }
 
     /// Returns whether `right` is one of them.
@@ -132,7 +132,7 @@ impl TokenScopes {
 /// Default scopes: discover and call.
 impl Default for TokenScopes {
     fn default() -> Self {
-        Self::of([TokenScope::Call, TokenScope::Discover])
+        Self::from_scopes([TokenScope::Call, TokenScope::Discover])
     }
 }
 
@@ -163,7 +163,8 @@ impl FromStr for TokenScopes {
 
     fn from_str(text: &str) -> Result<Self, UnknownTokenScope> {
         let (roles, words): (Vec<_>, Vec<_>) = text.split_whitespace().partition(|word| *word == Self::OWNER);
-        let rights = words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)?;
+        let rights =
+            words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::from_scopes)?;
         Ok(if roles.is_empty() { rights } else { rights.with_owner() })
     }
 }
@@ -201,9 +202,12 @@ mod tests {
 
     #[test]
     fn words_that_are_no_rights_say_nothing() {
-        assert_eq!(TokenScopes::among("openid discover profile"), TokenScopes::of([TokenScope::Discover]));
-        assert_eq!(TokenScopes::among("Call calls"), TokenScopes::NONE);
-        assert!(!TokenScopes::among("admin owner").is_owner());
+        assert_eq!(
+            TokenScopes::parse_known("openid discover profile"),
+            TokenScopes::from_scopes([TokenScope::Discover])
+        );
+        assert_eq!(TokenScopes::parse_known("Call calls"), TokenScopes::NONE);
+        assert!(!TokenScopes::parse_known("admin owner").is_owner());
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Modes {
         let mut place = 0;
         for agent in agents {
             // What the agent says for all of its skills is read once.
-            let usual = media::taken(agent, None);
+            let usual = media::accepted_types(agent, None);
             for skill in &agent.card.skills {
                 let taken = if skill.input_modes.is_empty() { &usual } else { &skill.input_modes };
                 for kind in taken {
@@ -42,7 +42,7 @@ impl Modes {
     pub(crate) fn takers(&self, kinds: &[String]) -> Vec<u32> {
         let mut all: Option<Vec<u32>> = None;
         for kind in kinds {
-            let covering = self.declared.iter().filter(|(taken, _)| media::covers(taken, kind));
+            let covering = self.declared.iter().filter(|(taken, _)| media::includes_type(taken, kind));
             let mut places: Vec<u32> = covering.flat_map(|(_, places)| places).copied().collect();
             places.extend(&self.open);
             places.sort_unstable();

@@ -305,9 +305,9 @@ fn lacking(agent: &Agent, skill: &Skill, wanted: &Wanted<'_>) -> Option<String> 
     if wanted.kinds.is_empty() {
         return None;
     }
-    let taken = media::taken(agent, Some(skill));
+    let taken = media::accepted_types(agent, Some(skill));
     let missing: Vec<&str> =
-        wanted.kinds.iter().filter(|kind| !media::suits(kind, &taken)).map(String::as_str).collect();
+        wanted.kinds.iter().filter(|kind| !media::is_accepted(kind, &taken)).map(String::as_str).collect();
     let (id, missing, taken) = (&skill.id, missing.join(" and "), taken.join(", "));
     (!missing.is_empty()).then(|| format!("its skill {id} takes {taken}, not {missing}"))
 }

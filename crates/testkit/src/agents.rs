@@ -29,7 +29,7 @@ pub fn tagged_skill(id: &str, tags: &[&str]) -> Skill {
 /// A skill that says that it may be run twice.
 pub fn repeatable_skill(id: &str) -> Skill {
     let mut skill = skill(id);
-    let hints = Json::of(&serde_json::json!({ "idempotentHint": true }));
+    let hints = Json::encode(&serde_json::json!({ "idempotentHint": true }));
     skill.extra.push("annotations", hints);
     skill
 }
@@ -66,7 +66,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
     let read = |told: &serde_json::Value| {
         let mut skill = skill(told["id"].as_str()?);
         if let Some(hints) = told.get("annotations") {
-            skill.extra.push("annotations", Json::of(hints));
+            skill.extra.push("annotations", Json::encode(hints));
         }
         let tags = told["tags"].as_array().into_iter().flatten();
         skill.tags = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();

@@ -104,13 +104,13 @@ pub fn sign(card: &str, signer: &Signer) -> Result<String, KeyError> {
     let mut members = serde_json::from_str::<Extra>(card).map_err(|_| KeyError::NotACard)?;
     let mut signatures: Vec<Json> =
         members.take("signatures").map(|list| list.read()).and_then(Result::ok).unwrap_or_default();
-    let known = schema::known(Json::of(&members).value());
+    let known = schema::known(Json::encode(&members).value());
     let payload = canonical(schema::filled(known)).ok_or(KeyError::NotACard)?;
     let header = json!({"alg": signer.algorithm, "kid": signer.kid, "typ": "JOSE"});
     let protected = URL_SAFE_NO_PAD.encode(header.to_string());
     let signature = sign_bytes(&signing_input(&protected, &payload), &signer.key, signer.algorithm)?;
     signatures.push(Json::from(json!({"protected": protected, "signature": signature})));
-    members.push("signatures", Json::of(&signatures));
+    members.push("signatures", Json::encode(&signatures));
     Ok(text_of(&members))
 }
 
@@ -208,7 +208,7 @@ impl Signer {
     pub fn public_jwk(&self) -> Result<Json, KeyError> {
         let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm)?;
         jwk.common.key_id = Some(self.kid.clone());
-        Ok(Json::of(&jwk))
+        Ok(Json::encode(&jwk))
     }
 }
 
@@ -227,7 +227,7 @@ struct SignedReading {
 /// The whole card, the card without empty members, and only the members of 1.0.
 fn readings(members: &Extra) -> Vec<SignedReading> {
     let whole = text_of(members);
-    let card = Json::of(members).value();
+    let card = Json::encode(members).value();
     let named = schema::filled(schema::known(card.clone()));
     let named_text = named.as_ref().map(Value::to_string).unwrap_or_default();
     let all = [(Some(card.clone()), whole.clone()), (schema::filled(card), whole), (named, named_text)];

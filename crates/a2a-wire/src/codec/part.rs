@@ -190,7 +190,7 @@ fn undo_compat(part: &mut Part) {
         return;
     }
     let Some(value) = data.take_any("value").map(Json::from) else { return };
-    let left = (facts.len() > 0).then(|| Json::of(&facts.rest()));
+    let left = (facts.len() > 0).then(|| Json::encode(&facts.rest()));
     part.content = Content::Data(value);
     part.metadata = left;
 }
@@ -210,7 +210,7 @@ impl Serialize for OnWire<'_, Part> {
             Content::Text(text) => object.put("text", text)?,
             Content::Data(data) if wire == Wire::V10 => object.put("data", data)?,
             Content::Data(data) => {
-                let wrapped = (!data.is_object()).then(|| Json::of(&Single("value", data)));
+                let wrapped = (!data.is_object()).then(|| Json::encode(&Single("value", data)));
                 metadata = metadata.with(COMPAT, wrapped.is_some().then_some(MemberValue::Flag(true)));
                 let data = wrapped.as_ref().unwrap_or(data);
                 if wire == Wire::V03Proto {

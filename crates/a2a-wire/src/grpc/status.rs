@@ -153,7 +153,7 @@ impl GrpcStatus {
         let named = self.message.split_once(": ").and_then(|(name, rest)| Some((from_name(name)?, rest)));
         let message = named.map_or(self.message.as_str(), |(_, rest)| rest);
         let code = reason.or(named.map(|(code, _)| code)).unwrap_or_else(|| by_number(self.number));
-        let data = self.info.as_ref().map(|info| Json::of(&[info]));
+        let data = self.info.as_ref().map(|info| Json::encode(&[info]));
         RpcError { code: code.number(), message: message.to_owned(), data, reason: None }
     }
 
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn headers_stay_small() {
-        let facts = Json::of(&json!({ "x": "y".repeat(100_000) }));
+        let facts = Json::encode(&json!({ "x": "y".repeat(100_000) }));
         let error = RpcError::new(ErrorCode::TaskNotFound, "ü".repeat(100_000)).with_data(facts);
         let mut headers = HeaderMap::new();
         GrpcStatus::of(Wire::V10, &error).put(&mut headers);

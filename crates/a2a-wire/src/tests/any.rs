@@ -92,7 +92,7 @@ fn part() -> impl Strategy<Value = Part> {
             extra,
         });
     let unknown = json().prop_map(|json| {
-        Part::new(Content::Unknown(Json::of(&serde_json::json!({"kind": "hologram", "light": json}))))
+        Part::new(Content::Unknown(Json::encode(&serde_json::json!({"kind": "hologram", "light": json}))))
     });
     prop_oneof![9 => known, 1 => unknown]
 }

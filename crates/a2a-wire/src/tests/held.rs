@@ -32,7 +32,7 @@ fn value(value: Value) -> Value {
 }
 
 fn json(json: &Json) -> Json {
-    Json::of(&value(json.value()))
+    Json::encode(&value(json.value()))
 }
 
 fn maybe(it: &mut Option<Json>) {

@@ -290,7 +290,7 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         push_notifications: true,
         extended: service.config.needs_token,
         signed: false,
-        raw: Json::of(&raw),
+        raw: Json::encode(&raw),
         ..Card::clone(&agent.card)
     };
     signed(card::encode(&card), service)
@@ -387,8 +387,8 @@ fn skill(entry: &Entry) -> Skill {
         description: known.description.clone(),
         tags: known.tags.clone(),
         examples: known.examples.clone(),
-        input_modes: or_json(media::taken(&agent, Some(known))),
-        output_modes: or_json(media::given(&agent, Some(known))),
+        input_modes: or_json(media::accepted_types(&agent, Some(known))),
+        output_modes: or_json(media::returned_types(&agent, Some(known))),
         input_schema: known.input_schema.clone(),
         called: None,
         cost: known.cost,

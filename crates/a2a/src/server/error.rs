@@ -107,7 +107,7 @@ fn facts(failure: &Failure) -> Option<Json> {
     if let Value::Object(members) = &mut facts {
         members.insert("class".to_owned(), json!(failure.kind.class()));
     }
-    Some(Json::of(&facts))
+    Some(Json::encode(&facts))
 }
 
 /// Reason in Rialto's domain for an error that 1.0 does not define.

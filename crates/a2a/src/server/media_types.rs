@@ -13,8 +13,8 @@ pub(crate) fn check(target: &CallTarget, parts: &[Part]) -> Result<(), ServiceEr
     let mut special =
         parts.iter().enumerate().filter_map(|(place, part)| Some((place, media::special(part)?)));
     let Some(first) = special.next() else { return Ok(()) };
-    let taken = media::taken_by_agent(&target.agent, target.skill.as_deref());
-    let refused = std::iter::once(first).chain(special).find(|(_, kind)| !media::suits(kind, &taken));
+    let taken = media::types_accepted_by_agent(&target.agent, target.skill.as_deref());
+    let refused = std::iter::once(first).chain(special).find(|(_, kind)| !media::is_accepted(kind, &taken));
     let Some((place, kind)) = refused else { return Ok(()) };
     let message =
         format!("message.parts[{place}]: {kind} is not taken here; send one of {}", taken.join(", "));

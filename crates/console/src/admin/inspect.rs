@@ -214,7 +214,7 @@ fn protocol(agent: &Agent) -> String {
 
 fn announced(record: &StoredAuditEvent) -> TimelineEntry {
     let event = &record.event;
-    let told = Json::of(&Announced { record: record.record, event });
+    let told = Json::encode(&Announced { record: record.record, event });
     entry(event.emitted_at, TimelineActor::Rialto, words::announced(record), told)
 }
 
@@ -225,7 +225,7 @@ fn happened(recorded: &RecordedEvent, is_taken: bool) -> TimelineEntry {
         Event::Asked { .. } if !is_taken => TimelineActor::Rialto,
         _ => TimelineActor::Agent,
     };
-    let told = Json::of(&Happened { seq: recorded.seq, event: &recorded.event });
+    let told = Json::encode(&Happened { seq: recorded.seq, event: &recorded.event });
     entry(recorded.at, who, words::told(&recorded.event), told)
 }
 

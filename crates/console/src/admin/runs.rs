@@ -189,8 +189,8 @@ pub async fn start(
         What::Inline(text) => {
             engine.sync().await?;
             let agent = engine.registry().flows(&caller.scope).await?;
-            let members = [("workflow".to_owned(), Json::of(&text)), ("input".to_owned(), input)];
-            let args = Json::of(&members.into_iter().collect::<Extra>());
+            let members = [("workflow".to_owned(), Json::encode(&text)), ("input".to_owned(), input)];
+            let args = Json::encode(&members.into_iter().collect::<Extra>());
             (CallTarget { agent, skill: Some(Arc::new(skill(INLINE, INLINE, ""))) }, args)
         }
     };
@@ -204,7 +204,7 @@ pub async fn start(
 
 /// What is meant for one step of a run; without one, for the first that asks.
 pub fn meant_for(step: Option<&str>, mut part: Part) -> Part {
-    part.metadata = step.map(|step| Json::of(&json!({ "rialto/flow": { "node": step } })));
+    part.metadata = step.map(|step| Json::encode(&json!({ "rialto/flow": { "node": step } })));
     part
 }
 

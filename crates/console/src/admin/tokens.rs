@@ -52,7 +52,7 @@ pub(super) async fn create_now(
     }
     let scopes = wanted.scopes.iter().copied();
     let rights = match wanted.role {
-        _ if !wanted.scopes.is_empty() => TokenScopes::of(scopes),
+        _ if !wanted.scopes.is_empty() => TokenScopes::from_scopes(scopes),
         Some(TokenRole::Owner) => TokenScopes::ALL,
         None => TokenScopes::default(),
     };

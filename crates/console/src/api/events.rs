@@ -115,7 +115,7 @@ impl Watching {
     fn event_of(&self, news: &News) -> Option<Event> {
         match news {
             News::Record(record) if self.sees_all || is_own(&self.caller, record) => {
-                let data = Json::of(&AuditRecord::from(&**record));
+                let data = Json::encode(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }

@@ -33,7 +33,7 @@ pub(super) async fn check(asking: Asking) -> Result<Response, Failure> {
     let problem = |problem: Problem| WorkflowProblem {
         line: problem.place.line,
         column: problem.place.column,
-        code: Json::of(&problem.code).read().unwrap_or_default(),
+        code: Json::encode(&problem.code).read().unwrap_or_default(),
         message: problem.message,
     };
     let problems = checked.problems.into_iter().map(problem).collect();

@@ -16,7 +16,7 @@ use crate::admin::guardrails::{self, Asked};
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let active = guardrails::show(&asking.console, &asking.caller).await?;
-    good(&ActiveGuardrails { guardrails: Json::of(&active) })
+    good(&ActiveGuardrails { guardrails: Json::encode(&active) })
 }
 
 pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {

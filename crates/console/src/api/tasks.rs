@@ -143,6 +143,6 @@ const fn is_end(event: &rialto_model::event::Event) -> bool {
 }
 
 fn event_of(recorded: &RecordedEvent) -> SseEvent {
-    let data = Json::of(recorded);
+    let data = Json::encode(recorded);
     SseEvent::default().id(recorded.seq.to_string()).event(recorded.event.name()).data(data.get())
 }

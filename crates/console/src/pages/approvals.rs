@@ -96,7 +96,7 @@ fn wanted(approval: &Approval) -> Markup {
     let args = approval.args.value();
     let question = args["question"].as_str().filter(|_| approval.waits == ApprovalTarget::Work);
     let details =
-        if question.is_some() { args.get("details").map(Json::of) } else { Some(approval.args.clone()) };
+        if question.is_some() { args.get("details").map(Json::encode) } else { Some(approval.args.clone()) };
     html! {
         @if let Some(question) = question { p { (text::block(question, 4_000)) } }
         @if let Some(details) = details { pre tabindex="0" { code { (pretty(&details)) } } }

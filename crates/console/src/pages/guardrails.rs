@@ -130,7 +130,7 @@ fn placed(all: &[Placed]) -> Markup {
 
 /// What something is called in the configuration: itself, or a member of it.
 fn word<T: Serialize>(value: &T, member: &str) -> String {
-    let value = Json::of(value).value();
+    let value = Json::encode(value).value();
     let found = if member.is_empty() { &value } else { &value[member] };
     found.as_str().unwrap_or_default().to_owned()
 }

@@ -135,7 +135,7 @@ async fn a_thousand_changes_are_a_few_events() {
 #[tokio::test]
 async fn who_may_only_look_hears_of_changes_and_of_no_calls() {
     let house = house().await;
-    house.add_token("bob", "bob's other token", TokenScopes::of([TokenScope::Discover])).await;
+    house.add_token("bob", "bob's other token", TokenScopes::from_scopes([TokenScope::Discover])).await;
     let mut looks = house.listen("bob's other token", &[]).await;
     assert_eq!(house.ask(BOB, "POST", "/api/v1/dispatch", WORK).await.status, 200);
     register(&house, "New", "do").await;

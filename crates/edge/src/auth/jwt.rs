@@ -235,11 +235,11 @@ impl Issuer {
 
     fn rights(&self, claims: &Map<String, Value>) -> TokenScopes {
         match claims.get(&self.config.scope_claim) {
-            None => TokenScopes::among(&self.config.default_scope),
-            Some(Value::String(words)) => TokenScopes::among(words),
-            Some(Value::Array(words)) => {
-                TokenScopes::of(words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()))
-            }
+            None => TokenScopes::parse_known(&self.config.default_scope),
+            Some(Value::String(words)) => TokenScopes::parse_known(words),
+            Some(Value::Array(words)) => TokenScopes::from_scopes(
+                words.iter().filter_map(Value::as_str).filter_map(|word| word.parse().ok()),
+            ),
             Some(_) => TokenScopes::NONE,
         }
     }

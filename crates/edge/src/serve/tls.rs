@@ -180,7 +180,7 @@ impl ClientCertificate {
         }
         let words =
             self.scope.split_whitespace().map(str::parse::<TokenScope>).collect::<Result<Vec<_>, _>>();
-        let rights = TokenScopes::of(words.map_err(|error| mistake(format!("scope: {error}")))?);
+        let rights = TokenScopes::from_scopes(words.map_err(|error| mistake(format!("scope: {error}")))?);
         let mut scope = Scope::default();
         if let Some(org) = &self.org {
             scope.org = org.as_str().into();

@@ -135,8 +135,11 @@ pub(crate) async fn serve_at(site: Site, authentication: Authentication) -> Serv
     let gate = Gate::new(Guard::new(&["*.bridge.example".to_owned()], 10), authentication)
         .at(site)
         .before(&[
-            Entrance { path: "/mcp", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
-            Entrance { path: "/rules", needs: TokenScopes::of([TokenScope::Admin]) },
+            Entrance {
+                path: "/mcp",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            Entrance { path: "/rules", needs: TokenScopes::from_scopes([TokenScope::Admin]) },
         ])
         .open_to_all(&["/open"]);
     Server::start(Router::new().fallback_service(gate.around(router.route("/open", routing::get("open")))))

@@ -109,9 +109,9 @@ async fn a_token_is_good_for_its_scopes_only() {
     let with = |name: &str, rights: TokenScopes| Token { rights, ..token(name, name) };
     let house = House::with(&[
         with("nothing", TokenScopes::NONE),
-        with("look", TokenScopes::of([TokenScope::Discover])),
-        with("call", TokenScopes::of([TokenScope::Call])),
-        with("rule", TokenScopes::of([TokenScope::Admin])),
+        with("look", TokenScopes::from_scopes([TokenScope::Discover])),
+        with("call", TokenScopes::from_scopes([TokenScope::Call])),
+        with("rule", TokenScopes::from_scopes([TokenScope::Admin])),
         with("all", TokenScopes::ALL),
     ])
     .await;

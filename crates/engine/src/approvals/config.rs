@@ -71,7 +71,7 @@ mod tests {
 
     fn target(hints: &serde_json::Value) -> CallTarget {
         let mut skill = skill("drop");
-        skill.extra.push("annotations", Json::of(hints));
+        skill.extra.push("annotations", Json::encode(hints));
         let agent = Arc::new(agent("Desk", vec![skill]));
         let skill = agent.card.skills.first().cloned();
         CallTarget { agent, skill }

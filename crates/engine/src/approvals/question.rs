@@ -72,7 +72,7 @@ impl Verdict {
     /// The same as a message of one part.
     pub(super) fn part(approval: &Approval, decided: &ApprovalVerdict) -> Part {
         let word = if decided.approved { "approve" } else { "deny" };
-        Part::data(Json::of(&json!({
+        Part::data(Json::encode(&json!({
             "approval": approval.id,
             "decision": word,
             "by": decided.by,
@@ -87,7 +87,7 @@ pub(super) fn asked(approval: &Approval, note: Option<&str>) -> Event {
         Message::new(fresh(), Role::Agent, vec![Part::text(words(approval, note)), data(approval)]);
     let mut metadata = Extra::new();
     metadata.push(MARK, facts(approval));
-    message.metadata = Some(Json::of(&metadata));
+    message.metadata = Some(Json::encode(&metadata));
     Event::Asked { ask: QuestionKind::Input, message: Some(message), aside: EventAside::default() }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn answered(approval: &Approval, decided: &ApprovalVerdict) -> Messag
     let word = if decided.approved { "approve" } else { "deny" };
     let mut message = Message::new(fresh(), Role::User, vec![Part::text(word)]);
     let facts = json!({ "id": approval.id, "decision": word, "by": decided.by, "reason": decided.reason });
-    message.metadata = Some(Json::of(&json!({ MARK: facts })));
+    message.metadata = Some(Json::encode(&json!({ MARK: facts })));
     message
 }
 
@@ -175,14 +175,14 @@ fn words(approval: &Approval, note: Option<&str>) -> String {
 
 fn data(approval: &Approval) -> Part {
     let mut data = Extra::new();
-    data.push("approval", Json::of(&approval.id));
-    data.push("tool", Json::of(&approval.tool));
+    data.push("approval", Json::encode(&approval.id));
+    data.push("tool", Json::encode(&approval.tool));
     data.push("arguments", approval.args.clone());
-    data.push("expiresAt", Json::of(&approval.expires_at));
+    data.push("expiresAt", Json::encode(&approval.expires_at));
     if approval.is_for_caller() {
-        data.push("requestedSchema", Json::of(&choice()));
+        data.push("requestedSchema", Json::encode(&choice()));
     }
-    Part::data(Json::of(&data))
+    Part::data(Json::encode(&data))
 }
 
 /// The shape of an answer.
@@ -199,15 +199,15 @@ fn choice() -> Value {
 
 fn facts(approval: &Approval) -> Json {
     let mut facts = Extra::new();
-    facts.push("id", Json::of(&approval.id));
-    facts.push("tool", Json::of(&approval.tool));
+    facts.push("id", Json::encode(&approval.id));
+    facts.push("tool", Json::encode(&approval.tool));
     // To the last digit.
     facts.push("args", approval.args.clone());
-    facts.push("expiresAt", Json::of(&approval.expires_at));
-    facts.push("policy", Json::of(&approval.policies));
-    facts.push("by", Json::of(&approval.by));
-    facts.push("answerable", Json::of(&approval.is_for_caller()));
-    Json::of(&facts)
+    facts.push("expiresAt", Json::encode(&approval.expires_at));
+    facts.push("policy", Json::encode(&approval.policies));
+    facts.push("by", Json::encode(&approval.by));
+    facts.push("answerable", Json::encode(&approval.is_for_caller()));
+    Json::encode(&facts)
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
         for neither in ["", "yes", "approve it", "do not approve", "approve deny"] {
             assert_eq!(text(neither), None, "{neither}");
         }
-        let data = |value: Value| read(&[Part::data(Json::of(&value))]);
+        let data = |value: Value| read(&[Part::data(Json::encode(&value))]);
         let full = data(json!({ "decision": "Approve", "approval": "apr_1", "reason": "fine" })).unwrap();
         let expected = ApprovalAnswer {
             approval: Some("apr_1".into()),

@@ -297,7 +297,7 @@ fn denied(approval: &Approval, decided: &ApprovalVerdict) -> Failure {
         format!("{} was denied by {}{reason}", approval.tool, decided.by)
     };
     let facts = json!({ "approval": approval.id, "decidedBy": decided.by, "reason": decided.reason });
-    Failure::new(FailureKind::Denied, message).with_data(Json::of(&facts))
+    Failure::new(FailureKind::Denied, message).with_data(Json::encode(&facts))
 }
 
 fn busy(approval: &Approval) -> Failure {

@@ -92,7 +92,7 @@ impl BreakerTransition {
             agent_url: agent.url.clone(),
             skill_id: "".into(),
             session_id: "".into(),
-            args: Json::of(&TransitionFacts { agent: &agent.slug, state: self.state(), until }),
+            args: Json::encode(&TransitionFacts { agent: &agent.slug, state: self.state(), until }),
             caller: OURSELVES.into(),
             task_id: "".into(),
             door: None,

@@ -138,7 +138,7 @@ impl GuardrailReport {
             count: *count,
         });
         let findings = findings.collect();
-        Json::of(&ReportFacts { direction: way, action: self.verdict(), checks, kinds, findings })
+        Json::encode(&ReportFacts { direction: way, action: self.verdict(), checks, kinds, findings })
     }
 }
 

@@ -218,5 +218,5 @@ async fn look(
 
 /// What stands in place of arguments that must not be on record.
 fn withheld() -> Json {
-    Json::of(&json!({ "withheld": "a guardrail found something in it" }))
+    Json::encode(&json!({ "withheld": "a guardrail found something in it" }))
 }

@@ -30,7 +30,7 @@ impl TextField<'_> {
             Self::Parts { parts, .. } => Cow::Borrowed(parts),
             Self::Words(text) => Cow::Owned(vec![Part::text(text.as_str())]),
             Self::Facts(json) => Cow::Owned(vec![Part::data((*json).clone())]),
-            Self::Extra(extra) => Cow::Owned(vec![Part::data(Json::of(&**extra))]),
+            Self::Extra(extra) => Cow::Owned(vec![Part::data(Json::encode(&**extra))]),
         }
     }
 

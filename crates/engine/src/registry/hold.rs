@@ -27,7 +27,7 @@ pub(super) fn card_in_force(current: &Arc<Card>, new: &Card) -> Option<Arc<Card>
     if let Some(skills) = raw.get_mut("skills").and_then(Value::as_array_mut) {
         skills.retain(|skill| skill.get("id").and_then(Value::as_str).is_some_and(is_kept));
     }
-    card.raw = Json::of(&raw);
+    card.raw = Json::encode(&raw);
     Some(Arc::new(card))
 }
 

@@ -67,7 +67,7 @@ pub(super) fn clean_card(mut card: Card) -> Card {
     if warnings.is_empty() {
         // Nobody but us says what we warn of.
         if card.raw.get().contains(WARNINGS) {
-            card.raw = Json::of(&raw);
+            card.raw = Json::encode(&raw);
         }
         return card;
     }
@@ -82,7 +82,7 @@ pub(super) fn clean_card(mut card: Card) -> Card {
         members.insert("name".to_owned(), json!(card.name));
         members.insert(WARNINGS.to_owned(), warnings.into_value());
     }
-    card.raw = Json::of(&raw);
+    card.raw = Json::encode(&raw);
     card
 }
 
@@ -92,7 +92,7 @@ fn clean_skill(mut skill: Skill) -> Skill {
     if let Some(schema) = &skill.input_schema {
         let mut value = schema.value();
         if clean_schema(&mut value, &mut Warnings::default(), "") {
-            skill.input_schema = Some(Json::of(&value));
+            skill.input_schema = Some(Json::encode(&value));
         }
     }
     let extra = skill.extra.iter().map(|(name, value)| {
@@ -102,7 +102,7 @@ fn clean_skill(mut skill: Skill) -> Skill {
         } else {
             clean_value(&mut cleaned).count > 0
         };
-        (name.to_owned(), if is_changed { Json::of(&cleaned) } else { value.clone() })
+        (name.to_owned(), if is_changed { Json::encode(&cleaned) } else { value.clone() })
     });
     skill.extra = extra.collect::<Extra>();
     skill
@@ -149,7 +149,7 @@ fn clean_schema(schema: &mut Value, warnings: &mut Warnings, of: &str) -> bool {
     let mut hidden = HiddenCharacters::default();
     let why = match clean_subschema(schema, &mut hidden) {
         Err(Unusable) => "names or values in it have hidden characters".to_owned(),
-        Ok(()) => match check_bounds(&Json::of(schema)) {
+        Ok(()) => match check_bounds(&Json::encode(schema)) {
             Err(why) => why,
             Ok(()) => {
                 if hidden.count > 0 {
@@ -264,10 +264,10 @@ mod tests {
         let skill = |told: &Value| Skill {
             tags: list(&told["tags"]),
             examples: list(&told["examples"]),
-            input_schema: told.get("inputSchema").map(Json::of),
+            input_schema: told.get("inputSchema").map(Json::encode),
             extra: ["outputSchema", "annotations"]
                 .into_iter()
-                .filter_map(|name| Some((name.to_owned(), Json::of(told.get(name)?))))
+                .filter_map(|name| Some((name.to_owned(), Json::encode(told.get(name)?))))
                 .collect(),
             ..backing::skill(&words(&told["id"]), &words(&told["name"]), &words(&told["description"]))
         };

@@ -158,13 +158,13 @@ impl DispatchAttempt {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                AssignmentOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
+                AssignmentOutcome::from_state(task.head.state).map(|outcome| self.engine.worth(outcome, took))
             }
             Err(failure) if failure.is_not_sent() => {
                 Some(self.engine.worth(AssignmentOutcome::Unreachable, 0.0))
             }
             Err(failure) => {
-                let outcome = state_of(failure).and_then(AssignmentOutcome::of);
+                let outcome = state_of(failure).and_then(AssignmentOutcome::from_state);
                 // What a guardrail found says nothing about how well the agent works.
                 let is_blocked = failure.kind == FailureKind::Blocked;
                 let outcome =

@@ -187,7 +187,7 @@ impl Engine {
 
     async fn end_of(&self, play: &EndedAssignment) -> Result<Option<AssignmentEnd>, StoreError> {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
-        let mut outcome = AssignmentOutcome::of(play.state);
+        let mut outcome = AssignmentOutcome::from_state(play.state);
         if outcome == Some(AssignmentOutcome::Failed) && self.was_blocked(&play.task).await? {
             // What a guardrail found says nothing about how well the agent works.
             outcome = Some(AssignmentOutcome::Refused);

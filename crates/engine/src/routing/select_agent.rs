@@ -337,7 +337,7 @@ impl AgentSelection {
         if kind == FailureKind::Busy {
             data["retryAfter"] = json!(1);
         }
-        Failure::new(kind, message).with_data(Json::of(&data))
+        Failure::new(kind, message).with_data(Json::encode(&data))
     }
 }
 

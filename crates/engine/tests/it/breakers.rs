@@ -36,7 +36,7 @@ pub(crate) fn answering(
 
 pub(crate) fn status(status: u16) -> Failure {
     let data = json!({ "status": status });
-    Failure::new(FailureKind::PeerUnreachable, format!("status {status}")).with_data(Json::of(&data))
+    Failure::new(FailureKind::PeerUnreachable, format!("status {status}")).with_data(Json::encode(&data))
 }
 
 async fn call(world: &World) -> Result<(), Failure> {

@@ -228,7 +228,7 @@ async fn secrets_in_messages_reach_the_agent_and_are_not_kept() {
     let mut request = world.talk("m-1", None, json!({ "password": "hunter2", "note": "plain" }));
     let message = &mut Arc::get_mut(&mut request.talk.as_mut().unwrap().spoken).unwrap().message;
     message.parts.push(Part::text("use ghp_abcdef"));
-    message.metadata = Some(rialto_model::json::Json::of(&json!({ "token": "hunter3" })));
+    message.metadata = Some(rialto_model::json::Json::encode(&json!({ "token": "hunter3" })));
     let id = world.say(request).await;
     let task = world.in_the_end(&id).await;
     let kept = serde_json::to_string(&task.history).unwrap();

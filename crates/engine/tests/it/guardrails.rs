@@ -144,7 +144,7 @@ async fn a_conversation_keeps_what_went_on_and_not_what_was_said() {
     let mut request = world.talk("m1", None, json!({ "note": MARK }));
     let talk = request.talk.as_mut().unwrap();
     let mut spoken = (*talk.spoken).clone();
-    spoken.message.metadata = Some(Json::of(&json!({ "beside": MARK })));
+    spoken.message.metadata = Some(Json::encode(&json!({ "beside": MARK })));
     talk.spoken = Arc::new(spoken);
     let id = world.say(request).await;
     let task = world.in_the_end(&id).await;
@@ -194,7 +194,7 @@ async fn an_answer_that_is_blocked_is_in_no_artifact_journal_or_event() {
     let raw = "bWFya2VyNDcxMQ==".to_owned();
     let answers = [
         text(&format!("it is {MARK}")),
-        finished_with(parts(Content::Data(Json::of(&json!({ "deep": [{ "a": MARK }] }))))),
+        finished_with(parts(Content::Data(Json::encode(&json!({ "deep": [{ "a": MARK }] }))))),
         finished_with(parts(Content::Raw(raw))),
         finished_with(vec![Part { filename: Some(format!("{MARK}.txt")), ..Part::text("x") }]),
         vec![Event::Replied { message: words(MARK) }],

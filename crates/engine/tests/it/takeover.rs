@@ -89,7 +89,7 @@ async fn a_task_that_its_agent_no_longer_knows_ends_with_the_reason() {
     let peer = ScriptedPeer::telling(Vec::new());
     peer.will_fail(
         rialto_model::failure::Failure::new(FailureKind::PeerFailed, "no such task")
-            .with_data(rialto_model::json::Json::of(&json!({ "remoteCode": -32001 }))),
+            .with_data(rialto_model::json::Json::encode(&json!({ "remoteCode": -32001 }))),
     );
     let (heir, _post) = heir(&world, peer).await;
     let task = ended(&heir, &id).await;

@@ -19,7 +19,7 @@ fn problems(text: &str) -> String {
 fn given(pipeline: &Workflow, step: &str) -> String {
     let lookup = |root: &Root| match root {
         Root::Trigger => Json::parse(r#"{"text":"hi","n":12345678901234567890,"list":[{"a":1.50}]}"#).ok(),
-        Root::Output(id) => Some(Json::of(&serde_json::json!({ "from": id.as_str(), "output": [true] }))),
+        Root::Output(id) => Some(Json::encode(&serde_json::json!({ "from": id.as_str(), "output": [true] }))),
         _ => None,
     };
     let node = pipeline.node(step).unwrap();

@@ -45,13 +45,13 @@ impl Tree {
     pub(crate) fn json(&self) -> Json {
         match &self.value {
             Value::Null => Json::null(),
-            Value::Bool(value) => Json::of(value),
+            Value::Bool(value) => Json::encode(value),
             Value::Number(number) => Json::parse(number).unwrap_or_else(|_| Json::null()),
-            Value::Text(text) => Json::of(&text.text),
-            Value::List(items) => Json::of(&items.iter().map(Self::json).collect::<Vec<_>>()),
+            Value::Text(text) => Json::encode(&text.text),
+            Value::List(items) => Json::encode(&items.iter().map(Self::json).collect::<Vec<_>>()),
             Value::Object(members) => {
                 let members = members.iter().map(|member| (member.name.clone(), member.tree.json()));
-                Json::of(&members.collect::<Extra>())
+                Json::encode(&members.collect::<Extra>())
             }
         }
     }

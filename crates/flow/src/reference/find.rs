@@ -156,7 +156,7 @@ impl fmt::Display for Step {
         match self {
             Self::Index(index) => write!(f, "[{index}]"),
             Self::Field(name) if super::parse::is_word(name) => write!(f, ".{name}"),
-            Self::Field(name) => write!(f, "[{}]", Json::of(name)),
+            Self::Field(name) => write!(f, "[{}]", Json::encode(name)),
         }
     }
 }

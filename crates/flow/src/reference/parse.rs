@@ -125,7 +125,9 @@ impl<'a> Cursor<'a> {
     fn literal_within(&mut self, depth: usize) -> Result<Option<Json>, SyntaxError> {
         self.skip_space();
         match self.rest().bytes().next() {
-            Some(quote @ (b'"' | b'\'')) => self.quoted(char::from(quote)).map(|text| Some(Json::of(&text))),
+            Some(quote @ (b'"' | b'\'')) => {
+                self.quoted(char::from(quote)).map(|text| Some(Json::encode(&text)))
+            }
             Some(b'-' | b'0'..=b'9') => self.number().map(Some),
             Some(b'[') if depth == 0 => Err(self.wrong("lists lie too deep inside each other")),
             Some(b'[') => self.list(depth - 1).map(Some),
@@ -145,7 +147,7 @@ impl<'a> Cursor<'a> {
             }
             items.push(self.literal_within(depth)?.ok_or_else(|| self.unexpected("a value"))?);
         }
-        Ok(Json::of(&items))
+        Ok(Json::encode(&items))
     }
 
     fn number(&mut self) -> Result<Json, SyntaxError> {

@@ -44,7 +44,7 @@ impl Act {
             Does::Dispatch { work_type, description, required_skills, args, message } => {
                 let description = maybe(description.as_ref())?.map_or_else(String::new, |words| text(&words));
                 let required: Result<Vec<Json>, Failure> = required_skills.iter().map(fill).collect();
-                let said = maybe(message.as_ref())?.or_else(|| Some(Json::of(&description)));
+                let said = maybe(message.as_ref())?.or_else(|| Some(Json::encode(&description)));
                 let args = maybe(args.as_ref())?;
                 let message = if args.is_some() { maybe(message.as_ref())? } else { said };
                 let work = WorkDescription {

@@ -163,7 +163,7 @@ impl Board {
         }
         let outputs: Vec<Json> =
             steps.into_iter().map(|step| step.output.clone().unwrap_or_else(Json::null)).collect();
-        Some(Ok(Json::of(&outputs)))
+        Some(Ok(Json::encode(&outputs)))
     }
 
     /// What stands at a root, for whoever does the work of a step.
@@ -177,10 +177,10 @@ impl Board {
             }
             Root::State(id) => {
                 let state = self.step(Key::node(place(id)?)).map_or("pending", |step| step.state.as_str());
-                Some(Json::of(state))
+                Some(Json::encode(state))
             }
             Root::Item => self.item(key),
-            Root::Index => key.item.map(|item| Json::of(&item)),
+            Root::Index => key.item.map(|item| Json::encode(&item)),
         }
     }
 
@@ -197,7 +197,7 @@ impl Board {
             ends => {
                 let made = ends.iter().filter_map(|node| Some((node.id.to_string(), made(node)?)));
                 let object: rialto_model::json::Extra = made.collect();
-                Json::of(&object)
+                Json::encode(&object)
             }
         }
     }

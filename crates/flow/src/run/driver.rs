@@ -391,7 +391,7 @@ impl Driver {
         };
         let message = format!("step {} failed: {}{more}", node.id, first.message);
         let data = serde_json::json!({ "node": node.id, "cause": first.data });
-        Some(Failure::new(first.kind, message).with_data(Json::of(&data)))
+        Some(Failure::new(first.kind, message).with_data(Json::encode(&data)))
     }
 
     /// It was called off; its steps hear of it themselves.

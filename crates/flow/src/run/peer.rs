@@ -342,7 +342,7 @@ impl Inner {
             "execute_dag" => {
                 let own = members.iter().filter(|(name, _)| *name != "input");
                 let own = own.map(|(name, value)| (name.to_owned(), value.clone()));
-                Json::of(&own.collect::<Extra>())
+                Json::encode(&own.collect::<Extra>())
             }
             "orchestrate_workflow" => {
                 member("workflow").ok_or_else(|| invalid("say what is to be run: `workflow` is missing"))?
@@ -446,7 +446,7 @@ fn has_expired(record: &RunRecord, engine: &Engine) -> bool {
 }
 
 fn forgotten(run: &TaskId) -> Failure {
-    let data = Json::of(&json!({ "remoteCode": NO_SUCH_TASK }));
+    let data = Json::encode(&json!({ "remoteCode": NO_SUCH_TASK }));
     Failure::new(FailureKind::NotFound, format!("there is no run {run}")).with_data(data)
 }
 

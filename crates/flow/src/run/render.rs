@@ -15,8 +15,8 @@ pub(super) fn output_of(task: &Task) -> Json {
     match parts.as_slice() {
         [] => Json::null(),
         [Part { content: Content::Data(data), .. }] => data.clone(),
-        [Part { content: Content::Text(text), .. }] => Json::of(text),
-        parts => Json::of(&parts.iter().map(|part| shown(part)).collect::<Vec<_>>()),
+        [Part { content: Content::Text(text), .. }] => Json::encode(text),
+        parts => Json::encode(&parts.iter().map(|part| shown(part)).collect::<Vec<_>>()),
     }
 }
 
@@ -36,13 +36,13 @@ fn shown(part: &Part) -> Json {
                 file[name] = Value::from(given.as_str());
             }
         }
-        Json::of(&file)
+        Json::encode(&file)
     };
     match &part.content {
-        Content::Text(text) => Json::of(&json!({ "kind": "text", "text": text })),
+        Content::Text(text) => Json::encode(&json!({ "kind": "text", "text": text })),
         Content::Data(data) => {
-            let members = [("kind".to_owned(), Json::of("data")), ("data".to_owned(), data.clone())];
-            Json::of(&members.into_iter().collect::<rialto_model::json::Extra>())
+            let members = [("kind".to_owned(), Json::encode("data")), ("data".to_owned(), data.clone())];
+            Json::encode(&members.into_iter().collect::<rialto_model::json::Extra>())
         }
         Content::Raw(bytes) => file("bytes", bytes),
         Content::Url(url) => file("uri", url),

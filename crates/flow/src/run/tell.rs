@@ -98,7 +98,7 @@ fn facts_of(step: &FlowStep) -> Value {
 }
 
 fn aside(facts: &Value) -> EventAside {
-    EventAside { metadata: Some(Json::of(&json!({ FLOW: facts }))), ..EventAside::default() }
+    EventAside { metadata: Some(Json::encode(&json!({ FLOW: facts }))), ..EventAside::default() }
 }
 
 fn name_of(step: &FlowStep) -> String {

@@ -99,7 +99,7 @@ fn what_is_fixed_is_known_beforehand() {
 
 #[test]
 fn nodes_that_double_each_other_are_stopped() {
-    let large = Json::of(&"x".repeat(LARGEST / 2));
+    let large = Json::encode(&"x".repeat(LARGEST / 2));
     let lookup = |_: &Root| Some(large.clone());
     let twice =
         Template::list([Template::parse("{{ item }}").unwrap(), Template::parse("{{ item }}").unwrap()]);
@@ -132,7 +132,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn whatever_is_found_arrives_as_it_was(value in any_json(), digits in "-?[1-9][0-9]{0,60}\\.[0-9]{1,60}") {
-        let value = Json::of(&value);
+        let value = Json::encode(&value);
         let number = Json::parse(&digits).unwrap();
         let lookup = |root: &Root| Some(if *root == Root::Item { value.clone() } else { number.clone() });
         let one = Template::parse("{{ item }}").unwrap();
@@ -147,10 +147,10 @@ proptest! {
 
     #[test]
     fn any_member_is_found_by_its_name(name in ".*", value in any_json(), other in ".*") {
-        let object = Json::of(&json!({ other: 1, name.clone(): value.clone() }));
+        let object = Json::encode(&json!({ other: 1, name.clone(): value.clone() }));
         let lookup = |_: &Root| Some(object.clone());
-        let text = format!("{{{{ item[{}] }}}}", Json::of(&name));
-        prop_assert_eq!(Template::parse(&text).unwrap().render(&lookup).unwrap(), Json::of(&value));
+        let text = format!("{{{{ item[{}] }}}}", Json::encode(&name));
+        prop_assert_eq!(Template::parse(&text).unwrap().render(&lookup).unwrap(), Json::encode(&value));
     }
 
     #[test]

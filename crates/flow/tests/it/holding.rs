@@ -54,7 +54,7 @@ nodes:
 "#;
     let task = house.run(text, "{}").await.unwrap();
     let mut part = Part::text("for the second");
-    part.metadata = Some(Json::of(&json!({ "rialto/flow": { "node": "second" } })));
+    part.metadata = Some(Json::encode(&json!({ "rialto/flow": { "node": "second" } })));
     let task = house.tell(&task.head.id, part).await.unwrap();
     assert_eq!(task.head.state, TaskState::InputRequired);
     let standings = house.standings(&task.head.id).await;

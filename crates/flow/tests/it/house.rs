@@ -154,8 +154,8 @@ impl House {
         let agent = self.engine.registry().flows(&self.caller.scope).await.unwrap();
         let made = skill("orchestrate_workflow", "orchestrate_workflow", "");
         let members =
-            [("workflow".to_owned(), Json::of(text)), ("input".to_owned(), Json::parse(input).unwrap())];
-        let args = Json::of(&members.into_iter().collect::<rialto_model::json::Extra>());
+            [("workflow".to_owned(), Json::encode(text)), ("input".to_owned(), Json::parse(input).unwrap())];
+        let args = Json::encode(&members.into_iter().collect::<rialto_model::json::Extra>());
         let target = CallTarget { agent, skill: Some(Arc::new(made)) };
         Request::skill(self.caller.clone(), EntryProtocol::Library, target, args)
     }

@@ -101,7 +101,7 @@ async fn what_was_read_in_the_trail_is_not_missed_however_short_the_queue_is() {
 async fn arguments_that_are_large_stay_in_the_trail() {
     let world = World::new();
     let mut event = announced(AuditPhase::PreVerb, "default", "task_1");
-    let args = Json::of(&"x".repeat(100_000));
+    let args = Json::encode(&"x".repeat(100_000));
     event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&event.verb) });
     world.record(vec![event]).await;
     on_record(&world).await;

@@ -421,7 +421,7 @@ impl UpstreamError {
                     FailureKind::PeerFailed,
                     format!("MCP server {server} refused the call: {message}"),
                 )
-                .with_data(Json::of(&facts))
+                .with_data(Json::encode(&facts))
             }
         }
     }

@@ -34,13 +34,13 @@ fn skill(tool: &Tool) -> Skill {
     let title = tool.title.clone().or(hinted).filter(|title| !title.is_empty());
     let mut extra = Extra::new();
     if let Some(schema) = &tool.output_schema {
-        extra.push("outputSchema", Json::of(&**schema));
+        extra.push("outputSchema", Json::encode(&**schema));
     }
     if let Some(annotations) = &tool.annotations {
-        extra.push("annotations", Json::of(annotations));
+        extra.push("annotations", Json::encode(annotations));
     }
     Skill {
-        input_schema: Some(Json::of(&*tool.input_schema)),
+        input_schema: Some(Json::encode(&*tool.input_schema)),
         extra,
         ..backing::skill(
             &tool.name,
@@ -62,7 +62,7 @@ pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
     Event::Progress {
         working: true,
         message,
-        aside: EventAside { metadata: Some(Json::of(&facts)), ..EventAside::default() },
+        aside: EventAside { metadata: Some(Json::encode(&facts)), ..EventAside::default() },
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
         return vec![failed(parts, tool)];
     }
     let metadata =
-        value.get("_meta").and_then(beside).map(|meta| Json::of(&json!({ MCP: { "_meta": meta } })));
+        value.get("_meta").and_then(beside).map(|meta| Json::encode(&json!({ MCP: { "_meta": meta } })));
     let name = Some(format!("{tool}-result"));
     let artifact = Artifact { name, metadata, ..Artifact::new("result", parts) };
     vec![
@@ -110,8 +110,8 @@ fn parts(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
     let blocks: Vec<Part> = blocks.map(part).collect();
     let data = structured.map(|whole| {
         // Among other parts it must be recognizable.
-        let metadata = (!blocks.is_empty()).then(|| Json::of(&json!({ MCP: { STRUCTURED: true } })));
-        Part { metadata, ..Part::data(Json::of(whole)) }
+        let metadata = (!blocks.is_empty()).then(|| Json::encode(&json!({ MCP: { STRUCTURED: true } })));
+        Part { metadata, ..Part::data(Json::encode(whole)) }
     });
     data.into_iter().chain(blocks).collect()
 }
@@ -137,7 +137,7 @@ fn part(block: &Value) -> Part {
         "resource_link" => Some(link(block)?),
         _ => None,
     });
-    known.unwrap_or_else(|| Part::new(Content::Unknown(Json::of(block))))
+    known.unwrap_or_else(|| Part::new(Content::Unknown(Json::encode(block))))
 }
 
 /// Resource as a part. Every member is kept, so that it can be rendered as a resource again for MCP clients.
@@ -148,7 +148,7 @@ fn resource(block: &Map<String, Value>, resource: &Map<String, Value>) -> Option
     inner.retain(|name, _| !matches!(name.as_str(), "text" | "blob" | "mimeType"));
     kept.insert("resource".to_owned(), Value::Object(inner));
     exact(&mut kept);
-    let metadata = Some(Json::of(&json!({ "uri": uri, MCP: kept })));
+    let metadata = Some(Json::encode(&json!({ "uri": uri, MCP: kept })));
     if let Some(blob) = text(resource, "blob") {
         return Some(Part { metadata, ..file(blob, resource, uri.and_then(last)) });
     }
@@ -183,7 +183,7 @@ fn rest(block: &Map<String, Value>, content: &[&str]) -> Option<Json> {
     let mut rest = block.clone();
     rest.retain(|name, _| !content.contains(&name.as_str()));
     exact(&mut rest);
-    (!rest.is_empty()).then(|| Json::of(&json!({ MCP: rest })))
+    (!rest.is_empty()).then(|| Json::encode(&json!({ MCP: rest })))
 }
 
 /// Restores the priority: rmcp keeps 32 bits, which would show as 64.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_text_that_repeats_the_structured_content_is_left_out() {
-        let data = |value: Value| vec![Part::data(Json::of(&value))];
+        let data = |value: Value| vec![Part::data(Json::encode(&value))];
         let text = |text: &str| json!({ "type": "text", "text": text });
         let whole = json!({ "n": 1 });
         assert_eq!(

@@ -67,7 +67,7 @@ impl ServerQuestion {
                 json!({ "key": self.key, "message": self.message, "url": url, "elicitationId": id })
             }
         };
-        Part::data(Json::of(&facts))
+        Part::data(Json::encode(&facts))
     }
 
     fn words(&self) -> String {
@@ -143,7 +143,7 @@ pub(super) fn answers(questions: &[ServerQuestion], parts: &[Part]) -> Result<El
         let member = whole.as_ref().and_then(|whole| whole.get(&question.key)).filter(|_| !is_one);
         let answer = match (own.as_slice(), member) {
             ([], Some(Value::String(text))) => question.answer(&[&Part::text(text)]),
-            ([], Some(member)) => question.answer(&[&Part::data(Json::of(member))]),
+            ([], Some(member)) => question.answer(&[&Part::data(Json::encode(member))]),
             ([], None) => Err("there is no answer".to_owned()),
             (own, _) => question.answer(own),
         };
@@ -278,7 +278,7 @@ mod tests {
         } });
         let two = form(&two);
         let whole = json!({ "a": "x", "b": 2 });
-        let data = answers(std::slice::from_ref(&two), &[Part::data(Json::of(&whole))]);
+        let data = answers(std::slice::from_ref(&two), &[Part::data(Json::encode(&whole))]);
         assert_eq!(data.unwrap()["q"], accepts(&whole).unwrap());
         assert_eq!(said(&two, &whole.to_string()), accepts(&whole));
         assert!(said(&two, "{\"b\":2}").unwrap_err().contains("`a` is missing"));
@@ -314,13 +314,13 @@ mod tests {
     fn several_questions_are_answered_together() {
         let both = [color(), ServerQuestion { key: "r".into(), ..color() }];
         let whole = json!({ "q": { "color": "red" }, "r": "green" });
-        let all = answers(&both, &[Part::data(Json::of(&whole))]).unwrap();
+        let all = answers(&both, &[Part::data(Json::encode(&whole))]).unwrap();
         assert_eq!(
             (&all["q"]["content"]["color"], &all["r"]["content"]["color"]),
             (&json!("red"), &json!("green"))
         );
         let named = |key: &str, text: &str| Part {
-            metadata: Some(Json::of(&json!({ "inputRequest": key }))),
+            metadata: Some(Json::encode(&json!({ "inputRequest": key }))),
             ..Part::text(text)
         };
         assert_eq!(answers(&both, &[named("r", "green"), named("q", "red")]).unwrap(), all);

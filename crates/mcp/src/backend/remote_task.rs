@@ -133,7 +133,7 @@ impl RemoteTask {
                 let failure = Failure::new(FailureKind::PeerFailed, format!("{tool} failed: {text}"));
                 let facts = json!({ "remoteCode": error.get("code"), "remoteMessage": text });
                 TaskPoll::Over(vec![Event::Failed {
-                    failure: failure.with_data(Json::of(&facts)),
+                    failure: failure.with_data(Json::encode(&facts)),
                     message: message(words),
                     aside: EventAside::default(),
                 }])

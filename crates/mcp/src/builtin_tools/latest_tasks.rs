@@ -18,7 +18,7 @@ pub(crate) async fn told(engine: &Engine, client: &ClientProfile) -> Result<Tool
     let heads = engine.tasks(&client.caller, filter).await?;
     if heads.is_empty() {
         let nothing = json!({ "tasks": [] });
-        return Ok(ToolResult::text("you have no tasks yet").with_structured(Json::of(&nothing)));
+        return Ok(ToolResult::text("you have no tasks yet").with_structured(Json::encode(&nothing)));
     }
     let called: Vec<String> = heads.iter().map(|head| name(engine, head)).collect();
     let lines = heads.iter().zip(&called).map(|(head, called)| {
@@ -29,7 +29,7 @@ pub(crate) async fn told(engine: &Engine, client: &ClientProfile) -> Result<Tool
         lines.collect::<Vec<_>>().join("\n")
     );
     let tasks: Vec<Value> = heads.iter().zip(&called).map(|(head, called)| described(head, called)).collect();
-    Ok(ToolResult::text(text).with_structured(Json::of(&json!({ "tasks": tasks }))))
+    Ok(ToolResult::text(text).with_structured(Json::encode(&json!({ "tasks": tasks }))))
 }
 
 /// Called skill: `<agent>.<skill>`, or the agent alone. An agent may have another id than in the process that called it.

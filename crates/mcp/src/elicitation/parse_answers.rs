@@ -53,7 +53,7 @@ pub(super) fn read(
             ParsedAnswer::LoggedIn => return Ok(AnswerOutcome::LoggedIn),
             ParsedAnswer::This(part) if is_one => parts.push(part),
             ParsedAnswer::This(part) => {
-                let of = Json::of(&json!({ "inputRequest": question.name }));
+                let of = Json::encode(&json!({ "inputRequest": question.name }));
                 parts.push(Part { metadata: Some(of), ..part });
             }
         }
@@ -90,7 +90,7 @@ fn answer(key: &str, wants: &ExpectedAnswer, content: &Map<String, Value>) -> Re
     if let ExpectedAnswer::Data(schema) | ExpectedAnswer::Decision(schema) = wants {
         return match form::misfit(schema, content) {
             Some(why) => Err(wrong(key, &format!("does not fit: {why}"))),
-            None => Ok(Part::data(Json::of(content))),
+            None => Ok(Part::data(Json::encode(content))),
         };
     }
     let Some(Value::String(text)) = content.get("answer") else {

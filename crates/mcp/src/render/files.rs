@@ -48,7 +48,7 @@ fn refer(part: &mut Part, address: &str, block: Option<usize>) {
     if let Some(block) = block {
         let mut metadata: Extra =
             part.metadata.as_ref().and_then(|known| known.read().ok()).unwrap_or_default();
-        metadata.push(CONTENT_BLOCK, Json::of(&block));
-        part.metadata = Some(Json::of(&metadata));
+        metadata.push(CONTENT_BLOCK, Json::encode(&block));
+        part.metadata = Some(Json::encode(&metadata));
     }
 }

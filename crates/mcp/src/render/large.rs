@@ -183,7 +183,7 @@ impl OmittedItem {
     fn link(&self, part: &Part) -> Part {
         let mut extra = part.extra.clone();
         if extra.get("size").is_none() {
-            extra.push("size", Json::of(&self.size));
+            extra.push("size", Json::encode(&self.size));
         }
         Part {
             content: Content::Url(self.uri.clone()),

@@ -75,7 +75,7 @@ fn of_server(artifact: &Artifact) -> Option<Json> {
     let metadata = artifact.metadata.as_ref().filter(|metadata| metadata.get().contains("\"mcp\""))?;
     let Value::Object(mut meta) = metadata.value().pointer_mut("/mcp/_meta")?.take() else { return None };
     meta.retain(|name, _| !name.starts_with("rialto/") && !name.starts_with("io.modelcontextprotocol/"));
-    (!meta.is_empty()).then(|| Json::of(&meta))
+    (!meta.is_empty()).then(|| Json::encode(&meta))
 }
 
 fn of_artifact(artifact: &Artifact) -> Option<Json> {
@@ -91,7 +91,7 @@ fn of_artifact(artifact: &Artifact) -> Option<Json> {
     let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
     let mut facts = serde_json::to_value(ArtifactJson(&bare)).ok()?;
     facts.as_object_mut()?.shift_remove("parts");
-    Some(Json::of(&json!({ "rialto/artifact": facts })))
+    Some(Json::encode(&json!({ "rialto/artifact": facts })))
 }
 
 /// Block of the only part, with metadata that it does not have itself.

@@ -104,7 +104,7 @@ fn a_tool_that_is_deployed_says_what_its_results_are_and_an_agents_skill_does_no
     let promised = json!({ "type": "object", "properties": { "n": { "$ref": "#/$defs/n" } }, "$defs": { "n": { "type": "number" } } });
     let of = |promised: &Value, is_portable| {
         let mut skill = skill("lookup");
-        skill.extra.push("outputSchema", Json::of(promised));
+        skill.extra.push("outputSchema", Json::encode(promised));
         let mut entry = entry(skill);
         let listed = |entry: &Entry| {
             of_skill("lookup".into(), entry, is_portable).output_schema.map(|schema| json!(schema))

@@ -52,7 +52,7 @@ pub(crate) fn inquisitive(questions: Vec<Vec<Event>>) -> Arc<ScriptedPeer> {
             round.store(0, std::sync::atomic::Ordering::Relaxed);
             0
         };
-        let answer = || finished_with(vec![Part::data(Json::of(&heard(call)))]);
+        let answer = || finished_with(vec![Part::data(Json::encode(&heard(call)))]);
         stream::iter(questions.get(round).cloned().unwrap_or_else(answer)).boxed()
     })
 }
@@ -63,7 +63,7 @@ pub(crate) fn colour() -> Vec<Event> {
 
 pub(crate) fn number() -> Vec<Event> {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
-    asks(QuestionKind::Input, vec![Part::text("how many?"), Part::data(Json::of(&schema))])
+    asks(QuestionKind::Input, vec![Part::text("how many?"), Part::data(Json::encode(&schema))])
 }
 
 pub(crate) async fn house(questions: Vec<Vec<Event>>) -> House {

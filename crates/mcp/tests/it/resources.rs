@@ -145,7 +145,7 @@ async fn nobody_reads_anothers_and_nobody_learns_that_it_is_there() {
 async fn a_caller_without_the_right_to_call_reads_nothing() {
     let house = plan(vec![Part::text(long())]).build().await;
     let (_, result) = called(&house).await;
-    let web = Web::of(&house, Caller { rights: TokenScopes::of([TokenScope::Discover]), ..ann() });
+    let web = Web::of(&house, Caller { rights: TokenScopes::from_scopes([TokenScope::Discover]), ..ann() });
     for (method, params) in
         [("resources/read", json!({ "uri": link(&result) })), ("resources/list", json!({}))]
     {

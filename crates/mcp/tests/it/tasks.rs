@@ -189,7 +189,7 @@ async fn a_task_is_called_off_at_its_agent_and_again_without_harm() {
 async fn a_tool_that_failed_has_completed_and_a_call_that_failed_has_failed() {
     let refusal = Failure::new(FailureKind::PeerFailed, "no such city");
     let broken = Failure::new(FailureKind::PeerFailed, "out of cheese")
-        .with_data(Json::of(&json!({ "remoteCode": -32603, "remoteMessage": "out of cheese" })));
+        .with_data(Json::encode(&json!({ "remoteCode": -32603, "remoteMessage": "out of cheese" })));
     for (failure, status) in [(refusal, "completed"), (broken, "failed")] {
         let (peer, on) = held(vec![Event::failed(failure)]);
         let house = house(peer).await;
@@ -235,7 +235,7 @@ async fn a_task_that_asks_is_answered_and_goes_on() {
 #[tokio::test]
 async fn several_questions_can_be_answered_one_by_one() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
-    let named = |name: &str| Part::data(Json::of(&json!({ "name": name, "schema": schema })));
+    let named = |name: &str| Part::data(Json::encode(&json!({ "name": name, "schema": schema })));
     let house = house(inquisitive(vec![asks(QuestionKind::Input, vec![named("a"), named("b")])])).await;
     let web = Web::new(&house);
     let task = begin(&web).await;

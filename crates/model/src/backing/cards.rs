@@ -32,7 +32,7 @@ impl FunctionBacking {
             extra.push("outputSchema", schema.clone());
         }
         if self.idempotent {
-            extra.push("annotations", Json::of(&serde_json::json!({ "idempotentHint": true })));
+            extra.push("annotations", Json::encode(&serde_json::json!({ "idempotentHint": true })));
         }
         let skill = Skill {
             input_schema: self.input_schema.clone(),
@@ -85,12 +85,12 @@ pub fn skill(id: &str, name: &str, description: &str) -> Skill {
 /// A card that was made here. Its text is what reading it back needs.
 pub fn card(name: &str, description: &str, version: Option<&str>, skills: Vec<Skill>) -> Card {
     let mut raw = Extra::new();
-    raw.push("name", Json::of(name));
-    raw.push("description", Json::of(description));
+    raw.push("name", Json::encode(name));
+    raw.push("description", Json::encode(description));
     if let Some(version) = version {
-        raw.push("version", Json::of(version));
+        raw.push("version", Json::encode(version));
     }
-    raw.push("skills", Json::of(&skills.iter().map(written).collect::<Vec<_>>()));
+    raw.push("skills", Json::encode(&skills.iter().map(written).collect::<Vec<_>>()));
     Card {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -104,17 +104,17 @@ pub fn card(name: &str, description: &str, version: Option<&str>, skills: Vec<Sk
         extended: false,
         signed: false,
         cost: None,
-        raw: Json::of(&raw),
+        raw: Json::encode(&raw),
     }
 }
 
 fn written(skill: &Skill) -> Extra {
     let mut members = Extra::new();
-    members.push("id", Json::of(&skill.id));
-    members.push("name", Json::of(&skill.name));
-    members.push("description", Json::of(&skill.description));
+    members.push("id", Json::encode(&skill.id));
+    members.push("name", Json::encode(&skill.name));
+    members.push("description", Json::encode(&skill.description));
     if !skill.tags.is_empty() {
-        members.push("tags", Json::of(&skill.tags));
+        members.push("tags", Json::encode(&skill.tags));
     }
     if let Some(schema) = &skill.input_schema {
         members.push("inputSchema", schema.clone());

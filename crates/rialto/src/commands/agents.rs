@@ -63,7 +63,7 @@ async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&new).patiently().made().await?;
     drop(spinner);
     let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
-    let agent: AgentRow = read(&Json::of(&row))?;
+    let agent: AgentRow = read(&Json::encode(&row))?;
     credential::warn(desk, agent.credential.as_ref()).await;
     if add.listing.json {
         output::json(&row);
@@ -158,7 +158,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
 
 async fn show(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
     let mut row: Extra = desk.get(&["agents", key]).read().await?;
-    let (agent, facts): (AgentRow, AgentFacts) = (read(&Json::of(&row))?, read(&Json::of(&row))?);
+    let (agent, facts): (AgentRow, AgentFacts) = (read(&Json::encode(&row))?, read(&Json::encode(&row))?);
     let id = agent.id.as_str();
     let mut probes: Extra = desk.get(&["agents", id, "probes"]).with("limit", PROBES).read().await?;
     let mut history: Extra = desk.get(&["agents", id, "history"]).read().await?;

@@ -171,12 +171,12 @@ async fn start_here(
     };
     let running = program.engine.call(request).await?;
     let task = wait(running, &format!("running {}", options.name), options.listing.json).await?;
-    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
+    show_task(&Json::encode(&TaskDetail::from(task)), options.listing.json)
 }
 
 /// A definition with what it is given, which keeps every digit.
 fn inline_call(text: &str, input: Json) -> Json {
-    Json::of(&InlineRun { workflow: text.to_owned(), input })
+    Json::encode(&InlineRun { workflow: text.to_owned(), input })
 }
 
 async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
@@ -189,7 +189,7 @@ async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
         Some(text) => {
             let message = match Json::parse(text.trim()) {
                 Ok(data) if data.is_object() => data,
-                _ => Json::of(&text),
+                _ => Json::encode(&text),
             };
             let said = RunReply { message, step: options.step };
             let wait = LONGEST_THERE.as_millis();
@@ -211,7 +211,7 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
                 _ => Part::text(text),
             };
             let step = options.step.map(|step| json!({ "rialto/flow": { "node": step } }));
-            part.metadata = step.as_ref().map(Json::of);
+            part.metadata = step.as_ref().map(Json::encode);
             let worker = engine.worker(&caller, &options.run).await?;
             let target = CallTarget { agent: worker.agent, skill: None };
             let mut request = Request::message(caller, EntryProtocol::Cli, target, vec![part]);
@@ -221,7 +221,7 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
         }
     };
     let task = wait(running, &format!("going on with {}", options.run), options.listing.json).await?;
-    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
+    show_task(&Json::encode(&TaskDetail::from(task)), options.listing.json)
 }
 
 async fn runs(desk: &Desk, options: ListRuns) -> Result<(), Trouble> {

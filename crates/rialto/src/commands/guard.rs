@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn run(command: &Guard, config: &Config, org: &OrgId) -> Result<(), Trouble> {
     let Guard::Test(options) = command;
     let tried = asked(options)?.look(&config.guardrails, org.as_str())?;
-    show(&Json::of(&GuardrailReport::from(tried)), options.listing.json)
+    show(&Json::encode(&GuardrailReport::from(tried)), options.listing.json)
 }
 
 /// Has a server try them out, with those in force there for the caller's org.
@@ -36,10 +36,10 @@ pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Troubl
         text,
         data,
         skill: asked.skill,
-        target: Json::of(&asked.target).read().ok(),
+        target: Json::encode(&asked.target).read().ok(),
         checks: asked.checks,
-        guardrail: asked.guardrail.as_ref().map(Json::of),
-        action: Json::of(&asked.action).read().ok().flatten(),
+        guardrail: asked.guardrail.as_ref().map(Json::encode),
+        action: Json::encode(&asked.action).read().ok().flatten(),
         or_usual: true,
     };
     let told: Json = desk.post(&["guardrails", "test"]).saying(&test).read().await?;

@@ -46,7 +46,7 @@ fn print(inspected: &CallInspection) {
 fn print_call(came: &CallerRequest) {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let scope = [text(&came.org), text(&came.project)].join("/");
-    let door = Json::of(&came.door).read::<Option<String>>().ok().flatten().unwrap_or_default();
+    let door = Json::encode(&came.door).read::<Option<String>>().ok().flatten().unwrap_or_default();
     show(&format!("in    {} by {door}, {}", text(&came.caller), scope.trim_end_matches('/')));
     show(&format!("      {}", cut(came.arguments.as_ref().map_or("", Json::get))));
 }

@@ -52,7 +52,7 @@ async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
         None => desk.post(&["dispatch"]).saying(&wanted(&options, &work, part)).patiently().read().await?,
     };
     if as_json {
-        let id = ("dispatchId".to_owned(), Json::of(&done.dispatch_id));
+        let id = ("dispatchId".to_owned(), Json::encode(&done.dispatch_id));
         output::json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
         return Ok(());
     }
@@ -66,7 +66,7 @@ async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
 /// The work as a server is told of it.
 fn wanted(options: &Dispatch, work: &WorkDescription, part: Part) -> NewDispatch {
     let message = match part.content {
-        Content::Text(text) => Some(Json::of(&text)),
+        Content::Text(text) => Some(Json::encode(&text)),
         Content::Data(data) => Some(data),
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => None,
     };
@@ -96,7 +96,7 @@ async fn dispatch_here(
     let dispatch_id = running.dispatch().cloned();
     let task = wait(running, "dispatching", options.listing.json).await?;
     let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());
-    Ok(DispatchResult { dispatch_id, agent, task: Json::of(&TaskDetail::from(task)) })
+    Ok(DispatchResult { dispatch_id, agent, task: Json::encode(&TaskDetail::from(task)) })
 }
 
 /// What is said to the agent: what was given, or the description.

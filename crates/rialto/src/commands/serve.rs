@@ -214,29 +214,41 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
     let gate = Gate::new(Guard::new(&server.hosts(), server.max_body_bytes), authentication)
         .at(server.site().map_err(Trouble::usage)?)
         .before(&[
-            Entrance { path: "/mcp", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
-            Entrance { path: "/a2a", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
-            Entrance { path: "/_a2a", needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
+            Entrance {
+                path: "/mcp",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            Entrance {
+                path: "/a2a",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            Entrance {
+                path: "/_a2a",
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
             Entrance {
                 path: rialto_a2a::server::SERVICES[0],
-                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
             Entrance {
                 path: rialto_a2a::server::SERVICES[1],
-                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
-            Entrance { path: "/tasks", needs: TokenScopes::of([TokenScope::Call]) },
-            Entrance { path: "/message:send", needs: TokenScopes::of([TokenScope::Call]) },
-            Entrance { path: "/message:stream", needs: TokenScopes::of([TokenScope::Call]) },
-            Entrance { path: "/extendedAgentCard", needs: TokenScopes::of([TokenScope::Discover]) },
-            Entrance { path: "/agent", needs: TokenScopes::of([TokenScope::Discover]) },
+            Entrance { path: "/tasks", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            Entrance { path: "/message:send", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            Entrance { path: "/message:stream", needs: TokenScopes::from_scopes([TokenScope::Call]) },
+            Entrance { path: "/extendedAgentCard", needs: TokenScopes::from_scopes([TokenScope::Discover]) },
+            Entrance { path: "/agent", needs: TokenScopes::from_scopes([TokenScope::Discover]) },
             Entrance {
                 path: "/.well-known",
-                needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]),
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
-            Entrance { path: door::PATH, needs: TokenScopes::of([TokenScope::Call, TokenScope::Discover]) },
-            Entrance { path: METRICS, needs: TokenScopes::of([TokenScope::Admin]) },
-            Entrance { path: HOOKS, needs: TokenScopes::of([TokenScope::Call]) },
+            Entrance {
+                path: door::PATH,
+                needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
+            },
+            Entrance { path: METRICS, needs: TokenScopes::from_scopes([TokenScope::Admin]) },
+            Entrance { path: HOOKS, needs: TokenScopes::from_scopes([TokenScope::Call]) },
             // Each operation asks for what it needs.
             Entrance { path: API, needs: TokenScopes::ALL },
             Entrance { path: PAGES, needs: TokenScopes::ALL },

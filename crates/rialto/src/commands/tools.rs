@@ -81,7 +81,7 @@ fn schema(flag: &str, file: Option<PathBuf>) -> Result<Option<Json>, Trouble> {
 fn pairs(given: &[String], between: char, form: &str) -> Result<BTreeMap<String, Json>, Trouble> {
     let pair = |text: &String| {
         let (name, value) = text.split_once(between)?;
-        Some((name.trim().to_owned(), Json::of(value.trim()))).filter(|(name, _)| !name.is_empty())
+        Some((name.trim().to_owned(), Json::encode(value.trim()))).filter(|(name, _)| !name.is_empty())
     };
     // What was given may be a secret, so it is not repeated.
     let wrong = || Trouble::usage(format!("write it as {form}"));

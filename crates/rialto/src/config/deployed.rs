@@ -197,7 +197,7 @@ pub(crate) fn schema_of(given: Option<&Value>) -> Result<Option<Json>, String> {
                 std::fs::read_to_string(Path::new(path)).map_err(|error| format!("{path}: {error}"))?;
             Json::parse(text.trim()).map_err(|error| format!("{path}: {error}"))?
         }
-        given => Json::of(given),
+        given => Json::encode(given),
     };
     schema::is_schema(&schema).map_err(|why| format!("this is not a JSON Schema: {why}"))?;
     Ok(Some(schema))

@@ -68,7 +68,7 @@ impl<'a> Question<'a> {
 
     /// The same, with a body.
     pub(crate) fn saying<T: Serialize + ?Sized>(mut self, body: &T) -> Self {
-        self.body = Some(Json::of(body));
+        self.body = Some(Json::encode(body));
         self
     }
 

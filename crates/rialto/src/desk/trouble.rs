@@ -51,7 +51,7 @@ pub(super) fn told(answer: &Answer) -> Failure {
     let failure = Failure::new(kind.unwrap_or_else(|| kind_of(answer.status)), message);
     let frame = if is_problem(answer) { &FRAME[..] } else { &["error", "message"] };
     frame.iter().for_each(|name| drop(said.take(name)));
-    if said.is_empty() { failure } else { failure.with_data(Json::of(&said)) }
+    if said.is_empty() { failure } else { failure.with_data(Json::encode(&said)) }
 }
 
 /// The kind of trouble that a status means when nothing else says so.

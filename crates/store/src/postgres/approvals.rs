@@ -37,7 +37,7 @@ impl ApprovalStore for PostgresStore {
     }
 
     async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
-        Ok(settle(&self.client().await?, id).await?)
+        Ok(close(&self.client().await?, id).await?)
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn decide(
 }
 
 /// Says that one need not be looked at again. Returns whether that is news.
-pub(super) async fn settle(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, PostgresError> {
+pub(super) async fn close(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, PostgresError> {
     let update = "UPDATE approvals SET settled = TRUE WHERE id = $1 AND NOT settled";
     Ok(sql::execute(client, update, &[&id.as_str()]).await? > 0)
 }

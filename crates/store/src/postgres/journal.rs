@@ -176,11 +176,11 @@ impl JournalWrite {
     }
 
     /// Events of a new or an existing task.
-    fn told(&self) -> Option<&TaskAppend> {
+    fn appended(&self) -> Option<&TaskAppend> {
         if let Self::Open(entry) | Self::Append(entry) = self { Some(entry) } else { None }
     }
 
-    fn announced(&self) -> &[AuditEvent] {
+    fn audit_events(&self) -> &[AuditEvent] {
         match self {
             Self::Audit(audit) => audit,
             Self::Open(entry) | Self::Append(entry) => &entry.audit,
@@ -199,7 +199,7 @@ impl Batcher {
                 break;
             }
             self.waiting.extend(fresh.drain(..));
-            self.collect_crowd().await;
+            self.collect_batch().await;
             let Some(mut writer) = self.free_writer().await else { break };
             while self.waiting.len() < MAX_BATCH_LINES
                 && let Ok(job) = self.jobs.try_recv()
@@ -221,7 +221,7 @@ impl Batcher {
     }
 
     /// Waits for as many lines as the last batch had: one commit for all of them is cheaper for every caller.
-    async fn collect_crowd(&mut self) {
+    async fn collect_batch(&mut self) {
         if self.crowd < MIN_BATCH_TO_WAIT {
             return;
         }
@@ -318,7 +318,7 @@ impl BatchWriter {
     async fn write_batch(&mut self, lines: &[&JournalWrite]) -> Result<BatchOutcome, PostgresError> {
         let now = SystemClock.now();
         let client = self.client().await?;
-        let events: Vec<&AuditEvent> = lines.iter().flat_map(|line| line.announced()).collect();
+        let events: Vec<&AuditEvent> = lines.iter().flat_map(|line| line.audit_events()).collect();
         // Until the commit is known to have worked, it is not known where our chain ends.
         let mut chain = match self.chain.take() {
             Some(chain) => chain,

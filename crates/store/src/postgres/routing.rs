@@ -31,7 +31,7 @@ impl RoutingStore for PostgresStore {
         &self,
         query: &RoutingStatsQuery,
     ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
-        Ok(standings(&self.client().await?, query).await?)
+        Ok(routing_stats(&self.client().await?, query).await?)
     }
 
     async fn success_rates(
@@ -40,7 +40,7 @@ impl RoutingStore for PostgresStore {
         agent: &AgentId,
         limit: usize,
     ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
-        Ok(works(&self.client().await?, org, agent, limit).await?)
+        Ok(success_rates(&self.client().await?, org, agent, limit).await?)
     }
 
     async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
@@ -69,7 +69,7 @@ impl RoutingStore for PostgresStore {
 }
 
 /// Routing facts of these agents.
-pub(super) async fn standings(
+pub(super) async fn routing_stats(
     client: &impl GenericClient,
     query: &RoutingStatsQuery,
 ) -> Result<BTreeMap<AgentId, RoutingStats>, PostgresError> {
@@ -101,7 +101,7 @@ pub(super) async fn standings(
 }
 
 /// Success of an agent at each type of work, the latest first.
-pub(super) async fn works(
+pub(super) async fn success_rates(
     client: &impl GenericClient,
     org: &OrgId,
     agent: &AgentId,

@@ -53,7 +53,7 @@ impl WebhookStore for PostgresStore {
         holder: &str,
         standing: &DeliveryState,
     ) -> Result<bool, StoreError> {
-        Ok(note(&self.client().await?, id, holder, standing).await?)
+        Ok(record_delivery(&self.client().await?, id, holder, standing).await?)
     }
 }
 
@@ -114,7 +114,7 @@ async fn take_lease(
 }
 
 /// Stores the delivery state, if `holder` still has the lease.
-pub(super) async fn note(
+pub(super) async fn record_delivery(
     client: &impl GenericClient,
     id: &str,
     holder: &str,

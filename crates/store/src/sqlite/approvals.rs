@@ -41,7 +41,7 @@ impl ApprovalStore for SqliteStore {
 
     async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
         let id = id.clone();
-        self.transact(move |transaction| settle(transaction, &id)).await
+        self.transact(move |transaction| close(transaction, &id)).await
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn decide(
 }
 
 /// Says that one need not be looked at again. Returns whether that is news.
-pub(super) fn settle(connection: &Connection, id: &ApprovalId) -> Result<bool, SqliteError> {
+pub(super) fn close(connection: &Connection, id: &ApprovalId) -> Result<bool, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE approvals SET settled = 1 WHERE id = ?1 AND settled = 0")?;
     Ok(update.execute([id.as_str()])? > 0)

@@ -125,12 +125,12 @@ impl FlowStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<FlowSchedule>, StoreError> {
         let lease = lease.clone();
-        self.transact(move |transaction| schedules::due(transaction, &lease, limit)).await
+        self.transact(move |transaction| schedules::lease_due(transaction, &lease, limit)).await
     }
 
     async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError> {
         let (schedule, holder) = (schedule.clone(), holder.to_owned());
-        self.transact(move |transaction| schedules::note(transaction, &schedule, &holder)).await
+        self.transact(move |transaction| schedules::record_run(transaction, &schedule, &holder)).await
     }
 }
 

@@ -28,11 +28,11 @@ impl LeaseStore for SqliteStore {
         if let Some(readers) = &self.readers {
             self.process_locks.acquire(readers.folder(), runner);
         }
-        self.transact(move |transaction| beat(transaction, runner, until)).await
+        self.transact(move |transaction| upsert_lease(transaction, runner, until)).await
     }
 
     async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, StoreError> {
-        self.transact(move |transaction| renew(transaction, runner, until)).await
+        self.transact(move |transaction| extend_lease(transaction, runner, until)).await
     }
 
     async fn lock_process(&self, runner: ProcessId) -> Result<bool, StoreError> {
@@ -44,7 +44,7 @@ impl LeaseStore for SqliteStore {
             self.readers.as_ref().and_then(|readers| process_locks::is_alive(readers.folder(), runner));
         match locked {
             Some(is_alive) => Ok(is_alive),
-            None => self.read(move |connection| is_at_work(connection, runner, now)).await,
+            None => self.read(move |connection| has_lease(connection, runner, now)).await,
         }
     }
 
@@ -56,7 +56,7 @@ impl LeaseStore for SqliteStore {
 
     async fn release_lease(&self, runner: ProcessId) -> Result<(), StoreError> {
         self.flush_buffer().await?;
-        self.transact(move |transaction| retire(transaction, runner)).await?;
+        self.transact(move |transaction| delete_lease(transaction, runner)).await?;
         if let Some(readers) = &self.readers {
             self.process_locks.release(readers.folder(), runner);
         }
@@ -75,15 +75,15 @@ impl LeaseStore for SqliteStore {
         self.ask(Job::RecoverBuffers).await?;
         let place = folder.clone();
         let taken = self.transact(move |transaction| {
-            gone.iter().try_for_each(|dead| retire(transaction, *dead))?;
-            let gone = [gone, forget_late(transaction, now)?].concat();
+            gone.iter().try_for_each(|dead| delete_lease(transaction, *dead))?;
+            let gone = [gone, delete_expired(transaction, now)?].concat();
             // One that keeps a file and was not found dead may have records that nobody has adopted: it is looked at next time.
             let may_be_alive = |other| {
                 !gone.contains(&other)
                     && place.as_deref().is_some_and(|place| process_locks::has_lock_file(place, other))
             };
             let taken =
-                take_over(transaction, runner, &TakeoverFilter { may_be_alive: &may_be_alive, limit })?;
+                take_tasks(transaction, runner, &TakeoverFilter { may_be_alive: &may_be_alive, limit })?;
             Ok((taken, gone))
         });
         let (taken, gone) = taken.await?;
@@ -95,7 +95,11 @@ impl LeaseStore for SqliteStore {
 }
 
 /// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
-pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp) -> Result<(), SqliteError> {
+pub(super) fn upsert_lease(
+    connection: &Connection,
+    runner: ProcessId,
+    until: Timestamp,
+) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
     )?;
@@ -104,7 +108,7 @@ pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp)
 }
 
 /// A process is still at work. Returns whether nobody has taken it for gone.
-pub(super) fn renew(
+pub(super) fn extend_lease(
     connection: &Connection,
     runner: ProcessId,
     until: Timestamp,
@@ -114,13 +118,13 @@ pub(super) fn renew(
 }
 
 /// A process works no more.
-pub(super) fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
+pub(super) fn delete_lease(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
     connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
     Ok(())
 }
 
 /// Returns whether a process has said that it is at work, and is not late to say so again.
-pub(super) fn is_at_work(
+pub(super) fn has_lease(
     connection: &Connection,
     runner: ProcessId,
     now: Timestamp,
@@ -138,14 +142,14 @@ fn assign_task(connection: &Connection, task: &TaskId, runner: ProcessId) -> Res
 }
 
 /// Forgets the processes that are late to say again that they are at work, and says which they were.
-pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<ProcessId>, SqliteError> {
+pub(super) fn delete_expired(connection: &Connection, now: Timestamp) -> Result<Vec<ProcessId>, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
     let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(ProcessId::from))?;
     Ok(late.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes over what processes that are gone have left open, the oldest first.
-pub(super) fn take_over(
+pub(super) fn take_tasks(
     connection: &Connection,
     runner: ProcessId,
     filter: &TakeoverFilter<'_>,

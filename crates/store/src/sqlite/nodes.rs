@@ -130,7 +130,7 @@ fn is_alive(
     }
     match folder.and_then(|folder| process_locks::is_alive(folder, runner)) {
         Some(is_alive) => Ok(is_alive),
-        None => leases::is_at_work(connection, runner, now),
+        None => leases::has_lease(connection, runner, now),
     }
 }
 

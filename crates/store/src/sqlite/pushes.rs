@@ -32,7 +32,7 @@ impl PushConfigStore for SqliteStore {
 
     async fn pushes(&self, task: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
         let task = task.clone();
-        self.read(move |connection| of_task(connection, &task)).await
+        self.read(move |connection| list_by_task(connection, &task)).await
     }
 
     async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
@@ -47,12 +47,12 @@ impl PushConfigStore for SqliteStore {
     ) -> Result<Vec<PushSubscription>, StoreError> {
         self.flush_buffer().await?;
         let lease = lease.clone();
-        self.transact(move |transaction| due(transaction, &lease, limit)).await
+        self.transact(move |transaction| lease_due(transaction, &lease, limit)).await
     }
 
     async fn record_push_delivery(&self, push: &PushSubscription, holder: &str) -> Result<bool, StoreError> {
         let (push, holder) = (push.clone(), holder.to_owned());
-        self.transact(move |transaction| note(transaction, &push, &holder)).await
+        self.transact(move |transaction| record_delivery(transaction, &push, &holder)).await
     }
 
     async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
@@ -61,12 +61,12 @@ impl PushConfigStore for SqliteStore {
 
     async fn remove_pushes_with_token(&self, token: &TokenId) -> Result<u64, StoreError> {
         let token = token.clone();
-        self.transact(move |transaction| remove_of(transaction, &token)).await
+        self.transact(move |transaction| remove_by_token(transaction, &token)).await
     }
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, StoreError> {
         let scope = scope.clone();
-        self.read(move |connection| dead(connection, &scope, limit)).await
+        self.read(move |connection| list_dead(connection, &scope, limit)).await
     }
 }
 
@@ -106,7 +106,10 @@ pub(super) fn put(connection: &Connection, push: &PushSubscription) -> Result<()
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<PushSubscription>, SqliteError> {
+pub(super) fn list_by_task(
+    connection: &Connection,
+    task: &TaskId,
+) -> Result<Vec<PushSubscription>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM push_configs WHERE task = ?1 ORDER BY created_at, id")?;
     let pushes = select.query_map([task.as_str()], push)?.collect::<Result<_, _>>()?;
@@ -129,13 +132,13 @@ pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, SqliteErro
 }
 
 /// Removes the configs that were set with an access token.
-pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64, SqliteError> {
+pub(super) fn remove_by_token(connection: &Connection, token: &TokenId) -> Result<u64, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE created_with = ?1")?;
     Ok(u64::try_from(delete.execute([token.as_str()])?).unwrap_or(u64::MAX))
 }
 
 /// Leases configs with a due delivery.
-pub(super) fn due(
+pub(super) fn lease_due(
     connection: &Connection,
     lease: &DeliveryLease,
     limit: usize,
@@ -157,7 +160,7 @@ pub(super) fn due(
 }
 
 /// Stores the state of a delivery and releases the lease, if `holder` still has it.
-pub(super) fn note(
+pub(super) fn record_delivery(
     connection: &Connection,
     push: &PushSubscription,
     holder: &str,
@@ -182,7 +185,7 @@ pub(super) fn note(
 }
 
 /// Configs whose delivery was given up, the newest first.
-pub(super) fn dead(
+pub(super) fn list_dead(
     connection: &Connection,
     of: &Scope,
     limit: usize,

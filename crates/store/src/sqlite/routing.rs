@@ -30,7 +30,7 @@ impl RoutingStore for SqliteStore {
         query: &RoutingStatsQuery,
     ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
         let query = query.clone();
-        self.read(move |connection| standings(connection, &query)).await
+        self.read(move |connection| routing_stats(connection, &query)).await
     }
 
     async fn success_rates(
@@ -40,7 +40,7 @@ impl RoutingStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
-        self.read(move |connection| works(connection, &org, &agent, limit)).await
+        self.read(move |connection| success_rates(connection, &org, &agent, limit)).await
     }
 
     async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
@@ -64,7 +64,7 @@ impl RoutingStore for SqliteStore {
 }
 
 /// Routing facts of these agents.
-pub(super) fn standings(
+pub(super) fn routing_stats(
     connection: &Connection,
     query: &RoutingStatsQuery,
 ) -> Result<BTreeMap<AgentId, RoutingStats>, SqliteError> {
@@ -102,7 +102,7 @@ pub(super) fn standings(
 }
 
 /// Success of an agent at each type of work, the latest first.
-pub(super) fn works(
+pub(super) fn success_rates(
     connection: &Connection,
     org: &OrgId,
     agent: &AgentId,

@@ -56,7 +56,7 @@ impl WebhookStore for SqliteStore {
         standing: &DeliveryState,
     ) -> Result<bool, StoreError> {
         let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
-        self.transact(move |transaction| note(transaction, &id, &holder, &standing)).await
+        self.transact(move |transaction| record_delivery(transaction, &id, &holder, &standing)).await
     }
 }
 
@@ -123,7 +123,7 @@ fn take_lease(connection: &Connection, id: &str, lease: &DeliveryLease) -> Resul
 }
 
 /// Stores the delivery state, if `holder` still has the lease.
-pub(super) fn note(
+pub(super) fn record_delivery(
     connection: &Connection,
     id: &str,
     holder: &str,

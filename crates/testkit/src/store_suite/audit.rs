@@ -142,7 +142,7 @@ pub async fn the_audit_trail_can_be_read_forwards_over_all_orgs(store: &dyn Stor
 pub async fn large_records_are_read_a_few_at_a_time(store: &dyn Store) {
     for task in ["1", "2", "3"] {
         let mut event = announced(AuditPhase::PreVerb, "default", task);
-        let args = Json::of(&"x".repeat(3 * 1024 * 1024));
+        let args = Json::encode(&"x".repeat(3 * 1024 * 1024));
         event.verb = Arc::new(SkillInvocation { args, ..SkillInvocation::clone(&event.verb) });
         store.audit(vec![event]).await.unwrap();
     }

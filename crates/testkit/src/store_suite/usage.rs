@@ -15,7 +15,7 @@ pub async fn bytes_are_counted_by_org(store: &dyn Store) {
     let (acme, default) = (OrgId::from("acme"), Scope::default().org);
     assert!(store.org_bytes().await.unwrap().is_empty());
     run(store, &head("task_1"), vec![progress(&words(20_000)), finished()]).await;
-    let args = Json::of(&serde_json::json!({ "text": words(10_000) }));
+    let args = Json::encode(&serde_json::json!({ "text": words(10_000) }));
     let scope = Scope { org: acme.clone(), project: ProjectId::from("main") };
     run(store, &TaskHead { scope, args, ..head("task_2") }, vec![finished()]).await;
     let kept = store.org_bytes().await.unwrap();

@@ -297,8 +297,9 @@ async fn the_card_of_one_agent_declares_only_what_is_served_here() {
 #[tokio::test]
 async fn what_a2a_has_no_error_for_has_a_reason_of_ours() {
     let house = House::new().await;
-    let strangers =
-        rialto_model::token_scopes::TokenScopes::of([rialto_model::token_scopes::TokenScope::Discover]);
+    let strangers = rialto_model::token_scopes::TokenScopes::from_scopes([
+        rialto_model::token_scopes::TokenScope::Discover,
+    ]);
     let eve = house
         .caller(rialto_model::call::Caller { rights: strangers, ..rialto_model::call::Caller::user("eve") });
     let rpc = eve.rpc("SendMessage", said("hello")).await;

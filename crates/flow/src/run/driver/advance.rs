@@ -81,7 +81,7 @@ impl Driver {
             }
             (None, Some(Decision::Approve)) => {
                 let decided = json!({ "approved": true });
-                self.complete(key, step, rialto_model::json::Json::of(&decided));
+                self.complete(key, step, rialto_model::json::Json::encode(&decided));
             }
             (None, Some(Decision::Deny)) => {
                 self.refuse(key, step, "it was denied");

@@ -38,14 +38,14 @@ impl Driver {
         let Some(row) = engine.registry().find_flows(&self.run.scope) else { return step };
         let details = step.input.clone().map(|details| ("details".to_owned(), details));
         let first = words.lines().next().unwrap_or_default();
-        let args: Extra = [("question".to_owned(), Json::of(first))].into_iter().chain(details).collect();
+        let args: Extra = [("question".to_owned(), Json::encode(first))].into_iter().chain(details).collect();
         let wish = Wish {
             scope: self.run.scope.clone(),
             task: self.run.id.clone(),
             caller: self.crew.caller.clone(),
             agent: row.id.clone(),
             tool: format!("{} of {}", step.node, self.run.name),
-            args: Json::of(&args),
+            args: Json::encode(&args),
             by: Vec::new(),
             policies: Vec::new(),
             patience,

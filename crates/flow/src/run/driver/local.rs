@@ -26,7 +26,7 @@ impl Driver {
             Does::Set { value } => act::render(value, &self.board, key),
             Does::Condition { test, .. } => {
                 let holds = test.holds(&|root| self.board.find(root, key));
-                Ok(Json::of(&json!({ "result": holds })))
+                Ok(Json::encode(&json!({ "result": holds })))
             }
             Does::AgentRef { agent } => {
                 act::render(agent, &self.board, key).and_then(|agent| self.agent(&act::text(&agent)))
@@ -77,7 +77,7 @@ impl Driver {
             return Err(Failure::new(FailureKind::Invalid, message));
         }
         if items == 0 {
-            self.complete(key, FlowStep { input: Some(list), ..step.clone() }, Json::of(&[(); 0]));
+            self.complete(key, FlowStep { input: Some(list), ..step.clone() }, Json::encode(&[(); 0]));
         } else {
             self.put(key, FlowStep { input: Some(redact(&list)), ..step.clone() });
         }
@@ -99,7 +99,7 @@ impl Driver {
 
 fn described(agent: &Agent) -> Json {
     let skills: Vec<&str> = agent.card.skills.iter().map(|skill| skill.id.as_str()).collect();
-    Json::of(&json!({
+    Json::encode(&json!({
         "agentCardId": agent.id,
         "id": agent.id,
         "name": agent.card.name,

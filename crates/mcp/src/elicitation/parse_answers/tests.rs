@@ -21,7 +21,7 @@ fn inquiry(ask: QuestionKind, parts: Vec<Part>) -> QuestionSet {
 }
 
 fn asked(schemas: &[Value]) -> QuestionSet {
-    inquiry(QuestionKind::Input, schemas.iter().map(|schema| Part::data(Json::of(schema))).collect())
+    inquiry(QuestionKind::Input, schemas.iter().map(|schema| Part::data(Json::encode(schema))).collect())
 }
 
 fn number() -> Value {
@@ -51,7 +51,7 @@ fn an_accepted_answer_goes_on_as_the_agent_wants_it() {
         reading(&words, accept(json!({ "answer": "red" }))),
         Ok(AnswerOutcome::Said(vec![Part::text("red")]))
     );
-    let data = |value: Value| Ok(AnswerOutcome::Said(vec![Part::data(Json::of(&value))]));
+    let data = |value: Value| Ok(AnswerOutcome::Said(vec![Part::data(Json::encode(&value))]));
     assert_eq!(reading(&asked(&[number()]), accept(json!({ "n": 5 }))), data(json!({ "n": 5 })));
     let deep = asked(&[json!({ "schema": { "type": "array" } })]);
     assert_eq!(reading(&deep, accept(json!({ "answer": " [1,2] " }))), data(json!([1, 2])));
@@ -88,8 +88,8 @@ fn answers_may_come_one_by_one_and_say_what_they_are_for() {
     assert_eq!(read(&mut inquiry, one("b", 2)).unwrap(), AnswerOutcome::Incomplete);
     assert_eq!(inquiry.open().map(|question| question.key.as_str()).collect::<Vec<_>>(), ["a"]);
     let part = |key: &str, n: u32| Part {
-        metadata: Some(Json::of(&json!({ "inputRequest": key }))),
-        ..Part::data(Json::of(&json!({ "n": n })))
+        metadata: Some(Json::encode(&json!({ "inputRequest": key }))),
+        ..Part::data(Json::encode(&json!({ "n": n })))
     };
     assert_eq!(
         read(&mut inquiry, one("a", 1)).unwrap(),

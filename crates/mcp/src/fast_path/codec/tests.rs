@@ -34,7 +34,7 @@ fn any_answer() -> impl Strategy<Value = ToolResult> {
         });
     let content = prop::collection::vec(any_block(), 0..3);
     (content, maybe(), any::<bool>(), marks).prop_map(|(content, structured, is_error, marks)| {
-        let structured = structured.map(|text| Json::of(&json!({ "text": text })));
+        let structured = structured.map(|text| Json::encode(&json!({ "text": text })));
         ToolResult { content, structured, is_error, marks }
     })
 }
@@ -42,7 +42,7 @@ fn any_answer() -> impl Strategy<Value = ToolResult> {
 proptest! {
     #[test]
     fn an_answer_is_written_as_rmcp_would_write_it(answer in any_answer(), id in any::<i64>()) {
-        let id = Json::of(&id);
+        let id = Json::encode(&id);
         let written: Value = serde_json::from_slice(&called(id.raw(), &Ok(answer.clone()))).unwrap();
         let marks = ResultMeta { server: Some(&SERVER_IDENTITY), ..answer.marks.clone() };
         let expected = CallToolResult::from(ToolResult { marks, ..answer });
@@ -57,7 +57,8 @@ fn what_a_server_said_beside_its_result_stands_among_our_marks() {
     let beside = Some(Json::parse(r#"{"example.com/\"x\"": [1.0], "y": null}"#).unwrap());
     let marks = ResultMeta { task: Some("task_1".into()), beside, ..ResultMeta::default() };
     let answer = ToolResult { marks, ..ToolResult::text("a") };
-    let written: Value = serde_json::from_slice(&called(Json::of(&1).raw(), &Ok(answer.clone()))).unwrap();
+    let written: Value =
+        serde_json::from_slice(&called(Json::encode(&1).raw(), &Ok(answer.clone()))).unwrap();
     let expected =
         crate::tool_result::as_meta(&ResultMeta { server: Some(&SERVER_IDENTITY), ..answer.marks });
     assert_eq!(written["result"]["_meta"], json!(expected));

@@ -59,7 +59,7 @@ fn a_large_text_is_a_link_and_how_to_read_it() {
 
 #[test]
 fn large_data_is_not_repeated_as_structured_content() {
-    let data = Part::data(Json::of(&json!({ "rows": vec!["x"; LIMIT] })));
+    let data = Part::data(Json::encode(&json!({ "rows": vec!["x"; LIMIT] })));
     let shown = shown(&made(vec![Artifact::new("out", vec![data])]), "2026-07-28");
     assert_eq!(shown.get("structuredContent"), None);
     assert_eq!(links(&shown), ["rialto://tasks/task_1/artifacts/0/parts/0"]);

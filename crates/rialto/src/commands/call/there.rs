@@ -180,10 +180,10 @@ impl Followed<'_> {
 fn found_again(failure: Failure, task: &TaskDetail) -> Failure {
     let mut facts: Extra = failure.data.as_ref().and_then(|data| data.read().ok()).unwrap_or_default();
     let known = [
-        ("taskId", Some(Json::of(&task.task_id))),
-        ("state", Some(Json::of(&task.state))),
-        ("remoteTaskId", task.remote_task_id.as_ref().map(Json::of)),
-        ("contextId", task.context_id.as_ref().map(Json::of)),
+        ("taskId", Some(Json::encode(&task.task_id))),
+        ("state", Some(Json::encode(&task.state))),
+        ("remoteTaskId", task.remote_task_id.as_ref().map(Json::encode)),
+        ("contextId", task.context_id.as_ref().map(Json::encode)),
     ];
     for (name, value) in known {
         if let Some(value) = value {
@@ -191,7 +191,7 @@ fn found_again(failure: Failure, task: &TaskDetail) -> Failure {
             facts.push(name, value);
         }
     }
-    failure.with_data(Json::of(&facts))
+    failure.with_data(Json::encode(&facts))
 }
 
 /// Whether a call is over with this, or waits for its caller.

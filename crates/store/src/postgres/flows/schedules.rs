@@ -42,7 +42,7 @@ pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<F
 }
 
 /// Leases due schedules. Rows that another process is leasing are skipped.
-pub(super) async fn due(
+pub(super) async fn lease_due(
     client: &impl GenericClient,
     lease: &DeliveryLease,
     most: usize,
@@ -64,7 +64,7 @@ pub(super) async fn due(
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) async fn note(
+pub(super) async fn record_run(
     client: &impl GenericClient,
     schedule: &FlowSchedule,
     holder: &str,

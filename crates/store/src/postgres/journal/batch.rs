@@ -166,7 +166,7 @@ async fn advance(
 /// Writes the events of new tasks and of those that were there.
 async fn add_events(client: &impl GenericClient, lines: &[&JournalWrite]) -> Result<(), PostgresError> {
     let entries: Vec<&TaskAppend> =
-        lines.iter().filter_map(|line| line.told()).filter(|entry| !entry.events.is_empty()).collect();
+        lines.iter().filter_map(|line| line.appended()).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
         return Ok(());
     }

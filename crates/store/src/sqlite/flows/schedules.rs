@@ -41,7 +41,7 @@ pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedul
 }
 
 /// Leases due schedules.
-pub(super) fn due(
+pub(super) fn lease_due(
     connection: &Connection,
     lease: &DeliveryLease,
     limit: usize,
@@ -65,7 +65,7 @@ pub(super) fn due(
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(
+pub(super) fn record_run(
     connection: &Connection,
     schedule: &FlowSchedule,
     holder: &str,

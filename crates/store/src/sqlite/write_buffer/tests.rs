@@ -191,7 +191,7 @@ fn what_is_kept_for_the_next_page_stands_there_in_order_however_long_it_is() {
         dead.finish_flush(flushing);
     }
     let mut long = head("task_2");
-    long.args = Json::of(&"x".repeat(300_000));
+    long.args = Json::encode(&"x".repeat(300_000));
     buffer(&dead, JournalRecord::open(&long, &[]).unwrap());
     buffer(&dead, open("task_3"));
     assert_eq!(tasks(dead.start_flush(FlushScope::Finished)), [""; 0]);
