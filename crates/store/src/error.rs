@@ -60,7 +60,7 @@ impl DatabaseLocation {
         match failure {
             SqliteError::Broken(error) => self.fault(error),
             SqliteError::Refused(error) => {
-                DatabaseError::new(format!("{self} does not take what was noted"), error)
+                DatabaseError::new(format!("{self} rejects an acknowledged write"), error)
             }
         }
     }

@@ -101,7 +101,7 @@ fn insert_or_log(
         Err(SqliteError::Refused(error)) => error.to_string(),
     };
     let id = batch.task(pending);
-    tracing::error!(task.id = id, "task {id} was noted, but the database refuses it: {why}");
+    tracing::error!(task.id = id, "task {id} was acknowledged, but the database refuses it: {why}");
     Ok(connection.execute_batch("ROLLBACK TO draft; RELEASE draft")?)
 }
 

@@ -262,7 +262,7 @@ mod tests {
             }
         }
         until(&store, Some(StoreProblem::Full)).await;
-        assert!(acknowledged.len() > 100, "notes are taken as long as there is room for them");
+        assert!(acknowledged.len() > 100, "writes are acknowledged as long as the buffer has room");
         assert!(
             store.task(&Scope::default(), "task-000").await.unwrap().is_some(),
             "it can be read meanwhile"
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn notes_that_cannot_be_written_are_read_all_the_same() {
+    async fn records_that_cannot_be_flushed_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(folder.path(), &Config::default(), |_| Err("no cards here".into())).unwrap();

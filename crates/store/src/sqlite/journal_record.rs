@@ -138,8 +138,8 @@ pub(super) struct RecordText<'a>(&'a [u8]);
 struct RecordReader<'a>(&'a [u8]);
 
 /// Parses the subject of a record with its header; none if the bytes are no record.
-pub(super) fn parse_subject(note: &[u8]) -> Option<RecordSubject<'_>> {
-    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
+pub(super) fn parse_subject(record: &[u8]) -> Option<RecordSubject<'_>> {
+    let mut reader = RecordReader(record.get(HEADER_BYTES..)?);
     match reader.byte()? {
         KIND_OPEN | KIND_BEGIN => Some(RecordSubject::Open(reader.brief()?)),
         KIND_APPEND => Some(RecordSubject::Append(reader.brief()?, reader.number()?.cast_unsigned())),
@@ -149,8 +149,8 @@ pub(super) fn parse_subject(note: &[u8]) -> Option<RecordSubject<'_>> {
 }
 
 /// Parses a record with its header; none if the bytes are no record.
-pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
-    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
+pub(super) fn parse_record(record: &[u8]) -> Option<RecordView<'_>> {
+    let mut reader = RecordReader(record.get(HEADER_BYTES..)?);
     match reader.byte()? {
         kind @ (KIND_OPEN | KIND_BEGIN) => reader.opening(kind == KIND_BEGIN).map(RecordView::Open),
         KIND_APPEND => reader.addition().map(RecordView::Append),
@@ -164,28 +164,33 @@ pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
 impl JournalRecord {
     pub(super) fn open(head: &TaskHead, audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // The arguments stand here and in the announcement; the rest is names.
-        let mut note = Self::new(KIND_OPEN, 2 * head.args.get().len());
-        note.head(head)?;
-        note.audit_events(audit)
+        let mut record = Self::new(KIND_OPEN, 2 * head.args.get().len());
+        record.head(head)?;
+        record.audit_events(audit)
     }
 
     /// A new task that begins with these events.
     pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // What is said is most often what the arguments are.
-        let mut note = Self::new(KIND_BEGIN, 3 * head.args.get().len());
-        note.head(head)?;
-        note.json(first)?;
-        note.audit_events(audit)
+        let mut record = Self::new(KIND_BEGIN, 3 * head.args.get().len());
+        record.head(head)?;
+        record.json(first)?;
+        record.audit_events(audit)
     }
 
     pub(super) fn append(entry: &TaskAppend) -> Result<Self, StoreError> {
-        let mut note = Self::new(KIND_APPEND, RESULT_BYTES);
+        let mut record = Self::new(KIND_APPEND, RESULT_BYTES);
         let version = entry.expected + entry.events.len() as u64;
-        note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
+        record.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
         let RemoteIds { task_id, context_id } = &entry.head.remote;
-        note.standing(entry.head.state, task_id.as_deref(), context_id.as_deref(), entry.head.updated_at)?;
-        note.number(nanoseconds(entry.at)?).json(&entry.events)?;
-        note.audit_events(&entry.audit)
+        record.standing(
+            entry.head.state,
+            task_id.as_deref(),
+            context_id.as_deref(),
+            entry.head.updated_at,
+        )?;
+        record.number(nanoseconds(entry.at)?).json(&entry.events)?;
+        record.audit_events(&entry.audit)
     }
 
     pub(super) fn audit(events: &[AuditEvent]) -> Result<Self, StoreError> {

@@ -220,7 +220,7 @@ impl Writer {
                 self.health.failed(error);
             }
             let fault = self.place.unwritten(failure);
-            tracing::debug!("notes wait to be posted: {fault}");
+            tracing::debug!("the write buffer could not be flushed; retrying: {fault}");
             self.unflushed = Some(batch);
             return Err(fault);
         }

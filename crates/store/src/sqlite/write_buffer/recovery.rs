@@ -30,7 +30,7 @@ pub(in crate::sqlite) fn recover_buffers(
         let count = batch.tasks().len();
         flush::flush_batch(connection, &name, &batch)?;
         if count > 0 {
-            tracing::info!("{count} tasks that a process noted before it died are in the database now");
+            tracing::info!("{count} tasks were recovered from the write buffer of a dead process");
         }
         segment::remove_files(folder, &name)?;
         meta::forget_write_buffer(connection, &name).map_err(SqliteError::from)?;
@@ -69,8 +69,9 @@ impl RecoveryError {
     pub(in crate::sqlite) fn explain(self, place: &DatabaseLocation) -> StoreError {
         match self {
             Self::Files(error) => {
-                let what =
-                    format!("notes of a dead process beside {place} cannot be read; check their permissions");
+                let what = format!(
+                    "the write buffer of a dead process beside {place} cannot be read; check their permissions"
+                );
                 DatabaseError::new(what, error).into()
             }
             Self::Database(failure) => place.explain(failure),
