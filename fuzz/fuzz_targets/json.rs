@@ -22,7 +22,9 @@ fuzz_target!(|text: &str| {
 
 fn rebuilt(raw: RawJson<'_>) -> Value {
     if let Some(members) = raw.members() {
-        return Value::Object(members.into_iter().map(|(name, raw)| (name.into_owned(), rebuilt(raw))).collect());
+        return Value::Object(
+            members.into_iter().map(|(name, raw)| (name.into_owned(), rebuilt(raw))).collect(),
+        );
     }
     match raw.items() {
         Some(items) => Value::Array(items.into_iter().map(rebuilt).collect()),

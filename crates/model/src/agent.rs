@@ -57,7 +57,7 @@ pub enum SignatureStatus {
     Valid,
 }
 
-/// Where an agent's row is kept.
+/// Storage of an agent's row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowStorage {
@@ -84,7 +84,7 @@ pub struct PendingCard {
 pub struct Agent {
     /// Our name for it.
     pub id: AgentId,
-    /// Where it belongs.
+    /// Org and project.
     pub scope: Scope,
     /// Its canonical base URL, or `mcp:<name>` and `function:<name>`; unique in its project.
     pub url: String,
@@ -94,19 +94,19 @@ pub struct Agent {
     pub card: Arc<Card>,
     /// A newer card that waits for approval.
     pub pending: Option<PendingCard>,
-    /// How far it is trusted.
+    /// Trust level.
     pub trust: AgentTrust,
-    /// How it is doing.
+    /// Health.
     pub health: Health,
-    /// What became of its card's signature.
+    /// Result of the check of its card's signature.
     pub signature: SignatureStatus,
-    /// What stands behind it.
+    /// Backend of the row.
     pub backing: Backing,
-    /// Where this row is kept.
+    /// Storage of this row.
     pub keep: RowStorage,
-    /// What it is shown at its door.
+    /// Credential sent with each request.
     pub credential: Option<Credential>,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
     /// The path its card was found at, relative to the base URL.
     pub card_path: Option<String>,
@@ -156,7 +156,7 @@ pub struct CardRevision {
 // === impl Agent ===
 
 impl Agent {
-    /// A row of somebody whom nobody has said or found out anything about yet: a stored agent of the default project.
+    /// Row of a new agent with default values: stored, in the default project.
     pub fn new(id: AgentId, slug: String, url: String, card: Arc<Card>, at: Timestamp) -> Self {
         Self {
             id,
@@ -188,7 +188,7 @@ impl Agent {
 // === impl RowStorage ===
 
 impl RowStorage {
-    /// Whether the row outlives the process.
+    /// Returns whether the row outlives the process.
     pub const fn is_stored(self) -> bool {
         matches!(self, Self::Stored | Self::Configured)
     }
@@ -206,7 +206,7 @@ impl AgentTrust {
         }
     }
 
-    /// What a person may ask for. `system` is not among it, and `internal` is an old word for `trusted`.
+    /// Parses a level that a person may assign: not `system`. `internal` is an old word for `trusted`.
     pub fn parse_assignable(name: &str) -> Option<Self> {
         match name {
             "external" => Some(Self::External),

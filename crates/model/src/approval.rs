@@ -80,7 +80,7 @@ pub struct ApprovalVerdict {
     pub at: Timestamp,
 }
 
-/// Which of them to list, newest first.
+/// Filter for a list of approvals, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalFilter {
     /// Only this one.
@@ -95,19 +95,19 @@ pub struct ApprovalFilter {
     pub unsettled: bool,
     /// Only those older than this one: the last id of the page before.
     pub before: Option<ApprovalId>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
 // === impl Approval ===
 
 impl Approval {
-    /// Whether its own caller may decide: nobody is named, or everybody who is named is the caller.
+    /// Returns whether its own caller may decide: nobody is named, or everybody who is named is the caller.
     pub fn is_for_caller(&self) -> bool {
         is_for(&self.by, &self.caller)
     }
 
-    /// Where it stands, in one word.
+    /// State in one word.
     pub fn state(&self) -> &'static str {
         match &self.decided {
             None if self.is_settled => "withdrawn",
@@ -118,7 +118,7 @@ impl Approval {
     }
 }
 
-/// Whether a caller may decide about its own call when these are named: nobody, `caller`, or the caller by its name.
+/// Returns whether a caller may decide about its own call when these are named: nobody, `caller`, or the caller by its name.
 pub fn is_for(by: &[String], caller: &CallerId) -> bool {
     let is_caller = |who: &String| {
         let who = who.trim();

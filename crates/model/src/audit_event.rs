@@ -41,7 +41,7 @@ pub enum InvocationOutcome {
     Failed,
 }
 
-/// What is invoked. One value is shared by all events of an invocation.
+/// Invocation of a skill. One value is shared by all of its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillInvocation {
@@ -49,7 +49,7 @@ pub struct SkillInvocation {
     pub verb: String,
     /// The name older clients know it by.
     pub legacy_alias: String,
-    /// Whose.
+    /// Org.
     pub org_id: Arc<str>,
     /// The agent's row.
     pub agent_card_id: Arc<str>,
@@ -61,11 +61,11 @@ pub struct SkillInvocation {
     pub session_id: Arc<str>,
     /// The arguments, secrets redacted.
     pub args: Json,
-    /// Who called.
+    /// The caller.
     pub caller: Arc<str>,
     /// Our task.
     pub task_id: Arc<str>,
-    /// The door it came in by. Not on record.
+    /// Protocol by which it came in. Not on record.
     #[serde(skip)]
     pub door: Option<EntryProtocol>,
     /// The trace it is a part of, if it is one. Not on record.
@@ -126,9 +126,9 @@ pub struct AuditEvent {
 
 /// A subscriber of the bus.
 ///
-/// `hear` runs on the road of the call, so it must be quick: a subscriber with work to do keeps a queue of its own.
+/// `hear` runs in the call pipeline, so it must be quick: a subscriber with work to do keeps a queue of its own.
 pub trait Hook: Send + Sync {
-    /// Hears one event. On a pre-verb it may set `event.context.denied`.
+    /// Receives one event. On a pre-verb it may set `event.context.denied`.
     fn hear(&self, event: &mut AuditEvent);
 }
 

@@ -1,4 +1,4 @@
-//! What is deployed beside agents: MCP servers, functions, workflows, and coding agents on this machine.
+//! Backings of registry rows: MCP servers, functions, workflows, and coding agents on this machine.
 //!
 //! Each is a row of the registry like an agent, so names, policies, health, limits and the record of calls hold for it
 //! without a second word. The row's backing says how its work is done; its card is made from what its tools say.
@@ -17,7 +17,7 @@ pub use self::{
     via::{BackingEndpoint, BackingTransport, NodePlacement, ProcessCommand, SettingPiece, TransportSetting},
 };
 
-/// What stands behind a row of the registry.
+/// Backend of a registry row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backing {
@@ -40,9 +40,9 @@ pub enum Backing {
 pub struct McpServerBacking {
     /// Its name, unique in its project.
     pub name: String,
-    /// How it is reached.
+    /// Transport.
     pub via: BackingTransport,
-    /// Which agent or skill says what the server would have a model say; none declines.
+    /// Agent or skill that answers the server's sampling requests; none declines them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<String>,
 }
@@ -53,10 +53,10 @@ pub struct McpServerBacking {
 pub struct FunctionBacking {
     /// Its name, unique in its project.
     pub name: String,
-    /// What it does.
+    /// Description.
     #[serde(default)]
     pub description: String,
-    /// How it is reached.
+    /// Transport.
     pub via: BackingTransport,
     /// JSON Schema of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,14 +64,14 @@ pub struct FunctionBacking {
     /// JSON Schema that its result must fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Json>,
-    /// Whether calling it twice does no more than calling it once.
+    /// True if calling it twice does no more than calling it once.
     #[serde(default)]
     pub idempotent: bool,
-    /// How long it may take, in milliseconds; then it is ended.
+    /// Timeout in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// What is published of a project's workflows and pipelines.
+/// Published workflows and pipelines of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowsBacking {
@@ -87,7 +87,7 @@ pub struct WorkflowSkill {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is good for.
+    /// Description.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of what it is given.
@@ -101,18 +101,18 @@ pub struct WorkflowSkill {
 pub struct CodingAgentBacking {
     /// Its name, unique in its project.
     pub name: String,
-    /// What it is.
+    /// Description.
     #[serde(default)]
     pub description: String,
-    /// How it is started.
+    /// Command that starts it.
     pub via: BackingTransport,
-    /// What it is good at, beside doing whatever it is told.
+    /// Skills beside free prompts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<CodingAgentSkill>,
-    /// What becomes of its wish to use a tool.
+    /// Answer to its requests to use a tool.
     #[serde(default)]
     pub permission: ToolPermission,
-    /// Which files below its folder it may have from us.
+    /// Access to files below its folder.
     #[serde(default)]
     pub files: FileAccess,
 }
@@ -123,18 +123,18 @@ pub struct CodingAgentBacking {
 pub struct CodingAgentSkill {
     /// Its id.
     pub id: String,
-    /// What it does.
+    /// Description.
     #[serde(default)]
     pub description: String,
     /// Words to find it by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// What the agent is told before what the caller says.
+    /// Instructions sent before the caller's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// What becomes of an agent's wish to use a tool.
+/// Answer to an agent's request to use a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolPermission {
@@ -147,7 +147,7 @@ pub enum ToolPermission {
     Deny,
 }
 
-/// Which files an agent may have from us.
+/// Access to files that Rialto gives an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileAccess {
@@ -188,7 +188,7 @@ impl Backing {
         }
     }
 
-    /// How it is reached; none for an agent, whose card says it, and for workflows, which are run here.
+    /// Transport; none for an agent, whose card names it, and for workflows, which run here.
     pub fn via(&self) -> Option<&BackingTransport> {
         match self {
             Self::A2a | Self::Flow(_) => None,
@@ -208,27 +208,27 @@ impl Backing {
         }
     }
 
-    /// Whether it is a remote agent.
+    /// Returns whether it is a remote agent.
     pub const fn is_agent(&self) -> bool {
         matches!(self, Self::A2a)
     }
 
-    /// Whether it remembers what was said before in the same conversation.
+    /// Returns whether it remembers what was said before in the same conversation.
     pub const fn keeps_conversations(&self) -> bool {
         matches!(self, Self::A2a | Self::Acp(_))
     }
 
-    /// Whether it gives its tasks names by which it can be asked about them later.
+    /// Returns whether it gives its tasks names by which it can be asked about them later.
     pub const fn names_tasks(&self) -> bool {
         matches!(self, Self::A2a | Self::Flow(_))
     }
 
-    /// Whether the same call again, under the same task, begins nothing new.
+    /// Returns whether the same call again, under the same task, begins nothing new.
     pub const fn begins_once(&self) -> bool {
         matches!(self, Self::Flow(_))
     }
 
-    /// What it can do, if that was said when it was deployed: then nobody has to be asked.
+    /// Card made of the deployed definition, if that lists the skills; no backend has to be asked then.
     pub fn own_card(&self) -> Option<Card> {
         match self {
             Self::A2a | Self::Mcp(_) => None,
@@ -249,7 +249,7 @@ impl Backing {
         }
     }
 
-    /// What it is known as before anybody has answered.
+    /// Card until the backend has answered.
     pub fn first_card(&self) -> Option<Card> {
         match self {
             Self::A2a => None,
@@ -259,7 +259,7 @@ impl Backing {
     }
 }
 
-/// Whether something deployed can be called this: it stands in addresses and in lists of tools as it is.
+/// Returns whether something deployed can be called this: it stands in addresses and in lists of tools as it is.
 pub fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_word)

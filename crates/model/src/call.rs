@@ -74,16 +74,16 @@ pub enum CallerKind {
 #[schemars(inline)]
 pub struct CallerId(Arc<str>);
 
-/// Who calls. Only authentication makes one.
+/// Caller of a request. Only authentication makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
-    /// Where it may look.
+    /// Org and project that it can see.
     pub scope: Scope,
-    /// What it is.
+    /// Description.
     pub kind: CallerKind,
     /// Its name.
     pub id: CallerId,
-    /// What it may do at all.
+    /// Scopes of its token.
     pub rights: TokenScopes,
     /// The token of ours that it came with, by its name: what was begun with it ends when it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,12 +92,12 @@ pub struct Caller {
     /// written down.
     #[serde(skip)]
     pub proof: Option<CallerProof>,
-    /// How many calls through this installation led to this one, as the request says: an agent that calls back passes it on.
+    /// Number of calls through this installation that led to this one, as the request says: an agent that calls back passes it on.
     #[serde(skip)]
     pub hops: u8,
 }
 
-/// Who shall do the work.
+/// Agent and skill that are called.
 #[derive(Clone, Debug)]
 pub struct CallTarget {
     /// The agent, as it was registered when the call was resolved.
@@ -111,13 +111,13 @@ pub struct CallTarget {
 pub struct Call {
     /// Our name for the task it becomes.
     pub task: TaskId,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// The door it came in by.
+    /// Protocol by which it came in.
     pub door: EntryProtocol,
-    /// Who shall do the work.
+    /// Agent and skill that are called.
     pub target: CallTarget,
-    /// What is said.
+    /// Parts of the request.
     pub parts: Vec<Part>,
     /// The remote task or conversation this goes on with.
     pub continues: RemoteIds,
@@ -125,7 +125,7 @@ pub struct Call {
     pub session: Arc<str>,
     /// The trace it is a part of, if it is one.
     pub trace: Option<Arc<Trace>>,
-    /// The caller's own words, where it spoke in messages: an agent hears more of them than their parts.
+    /// The caller's original message, if it sent one: it has more members than its parts.
     pub spoken: Option<Arc<OriginalMessage>>,
     /// Until when its caller waits, and whether it still does.
     pub presence: CallerPresence,
@@ -136,7 +136,7 @@ pub struct Call {
 pub struct OriginalMessage {
     /// The message.
     pub message: Message,
-    /// What the caller noted beside it; always an object.
+    /// Metadata of the request; always an object.
     pub metadata: Option<Json>,
     /// URIs of the protocol extensions that the caller wants in use, named in the message or beside it.
     pub extensions: Vec<String>,
@@ -146,27 +146,27 @@ pub struct OriginalMessage {
     pub references: Vec<String>,
 }
 
-/// Wants a remote task called off.
+/// Wants a remote task cancelled.
 #[derive(Clone, Debug)]
 pub struct CancelRequest {
-    /// Who wants it.
+    /// The caller.
     pub caller: Caller,
-    /// Who does the work.
+    /// Agent and skill.
     pub target: CallTarget,
-    /// What the far side calls the task.
+    /// The agent's ids of the task.
     pub remote: RemoteIds,
 }
 
 /// Wants to know how a remote task goes on.
 #[derive(Clone, Debug)]
 pub struct FollowRequest {
-    /// Who wants it.
+    /// The caller.
     pub caller: Caller,
-    /// Who does the work.
+    /// Agent and skill.
     pub target: CallTarget,
-    /// What the far side calls the task.
+    /// The agent's ids of the task.
     pub remote: RemoteIds,
-    /// Whether to stay until the task ends or waits, or only to ask once.
+    /// True if to stay until the task ends or waits, or only to ask once.
     pub to_the_end: bool,
 }
 
@@ -212,7 +212,7 @@ impl CallerId {
         &self.0
     }
 
-    /// The same text, shared.
+    /// Text, shared without a copy.
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
@@ -246,7 +246,7 @@ impl Caller {
         }
     }
 
-    /// Somebody who has not said who it is, in the default scope. It may look at what is shown to everybody.
+    /// Anonymous caller in the default scope. It may discover what is public.
     pub fn stranger() -> Self {
         Self {
             kind: CallerKind::Session,
@@ -255,13 +255,13 @@ impl Caller {
         }
     }
 
-    /// Whether this is somebody who has not said who it is.
+    /// Returns whether this is the anonymous caller.
     pub fn is_stranger(&self) -> bool {
         let stranger = Self::stranger();
         self.kind == stranger.kind && self.id == stranger.id && self.rights == stranger.rights
     }
 
-    /// The same caller for longer than one call.
+    /// Caller without its proof, to keep for longer than one call.
     #[must_use]
     pub fn without_proof(self) -> Self {
         Self { proof: None, hops: 0, ..self }
@@ -289,12 +289,12 @@ impl CallTarget {
         name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
     }
 
-    /// What one task costs, if the card says so.
+    /// Cost of one task, if the card states it.
     pub fn cost(&self) -> Option<Cents> {
         self.skill.as_ref().and_then(|skill| skill.cost).or(self.agent.card.cost)
     }
 
-    /// Whether plain words are arguments of it: it belongs to an agent, or its schema names a `message`.
+    /// Returns whether plain words are arguments of it: it belongs to an agent, or its schema names a `message`.
     pub fn takes_words(&self) -> bool {
         match self.skill.as_ref().and_then(|skill| skill.input_schema.as_ref()) {
             Some(schema) => schema.value().pointer("/properties/message").is_some(),
@@ -353,7 +353,7 @@ pub fn args_of(parts: &[Part], skill: Option<&Skill>) -> Json {
     Json::encode(&BTreeMap::from([("parts", parts.iter().map(PartArguments).collect::<Vec<_>>())]))
 }
 
-/// Whether a skill says that its arguments are an object.
+/// Returns whether a skill says that its arguments are an object.
 fn takes_object(skill: Option<&Skill>) -> bool {
     let schema = skill.and_then(|skill| skill.input_schema.as_ref());
     schema.and_then(|schema| schema.raw().member("type")).is_some_and(|kind| kind.get() == r#""object""#)

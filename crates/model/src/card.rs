@@ -70,7 +70,7 @@ pub struct Skill {
     pub id: SkillId,
     /// Its name for people.
     pub name: String,
-    /// What it does.
+    /// Description.
     pub description: String,
     /// Words to find it by.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,43 +87,43 @@ pub struct Skill {
     /// JSON Schema of its arguments, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
-    /// What one task costs, if it says so. It is read from a member that stays among those below.
+    /// Cost of one task, if stated. It is read from a member that stays among those below.
     #[serde(skip)]
     pub cost: Option<Cents>,
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// What it is called in lists, where that is not made of its agent's name and its id. The directory says so.
+    /// Name in lists, where it differs from the agent's name and the skill's id. The directory sets it.
     #[serde(skip)]
     pub called: Option<Arc<str>>,
 }
 
-/// What the bridge knows of an agent.
+/// Card of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
     /// The agent's name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub description: String,
     /// The agent's own version.
     pub version: Option<String>,
     /// Its addresses, in the card's order of preference. Empty for a minimal card: then the base URL is the address.
     pub interfaces: Vec<Interface>,
-    /// What it can do.
+    /// Skills.
     pub skills: Vec<Arc<Skill>>,
     /// Media types that skills take which name none of their own (`defaultInputModes`); empty when it does not say.
     pub input_modes: Vec<String>,
     /// Media types that such skills give (`defaultOutputModes`).
     pub output_modes: Vec<String>,
-    /// Whether it can stream.
+    /// True if it can stream.
     pub streaming: bool,
-    /// Whether it can push.
+    /// True if it can push.
     pub push_notifications: bool,
-    /// Whether there is more to read for those who log in.
+    /// True if there is more to read for those who log in.
     pub extended: bool,
-    /// Whether the card carries signatures.
+    /// True if the card carries signatures.
     pub signed: bool,
-    /// What one task costs of a skill that does not say it itself.
+    /// Cost of one task of a skill that states none.
     pub cost: Option<Cents>,
     /// The whole card, as it came.
     pub raw: Json,
@@ -152,7 +152,7 @@ impl std::fmt::Display for Dialect {
 // === impl Skill ===
 
 impl Skill {
-    /// Whether it says that doing it twice does no more than doing it once, so that it may be done again after a crash.
+    /// Returns whether it says that doing it twice does no more than doing it once, so that it may be done again after a crash.
     pub fn is_repeatable(&self) -> bool {
         let hints = self.extra.get("annotations").and_then(|json| json.read::<Extra>().ok());
         let is_set = |name: &str| {
@@ -161,7 +161,7 @@ impl Skill {
         is_set("idempotentHint") || is_set("readOnlyHint")
     }
 
-    /// Whether it says that it may destroy something. One that only reads does not, whatever else it says.
+    /// Returns whether it says that it may destroy something. One that only reads does not, whatever else it says.
     pub fn is_destructive(&self) -> bool {
         let hints = self.extra.get("annotations").and_then(|json| json.read::<Extra>().ok());
         let is_set = |name: &str| {
@@ -170,7 +170,7 @@ impl Skill {
         is_set("destructiveHint") && !is_set("readOnlyHint")
     }
 
-    /// Whether it says that it takes long, so that nobody need wait to find out: by the tag `long-running`.
+    /// Returns whether it says that it takes long, so that nobody need wait to find out: by the tag `long-running`.
     pub fn takes_long(&self) -> bool {
         self.tags.iter().any(|tag| tag.eq_ignore_ascii_case("long-running"))
     }
@@ -179,7 +179,7 @@ impl Skill {
 // === impl Card ===
 
 impl Card {
-    /// What was changed or left out when the card was taken in, for people to read.
+    /// Warnings about what was changed or left out when the card was parsed, for people to read.
     pub fn warnings(&self) -> Vec<String> {
         if !self.raw.get().contains(WARNINGS) {
             return Vec::new();

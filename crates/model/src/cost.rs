@@ -1,4 +1,4 @@
-//! What work is said to cost.
+//! Stated costs of calls.
 //!
 //! A card may say what a task costs. Nobody has agreed on how, so the usual spellings are read; what cannot be read is
 //! unknown, never free.
@@ -13,10 +13,10 @@ use crate::{
     json::{Json, RawJson},
 };
 
-/// What a cost is called in a card, by itself or in its `metadata`.
+/// Member names of a cost in a card or in its `metadata`.
 pub const NAMES: [&str; 4] = ["costPerTask", "costPerTaskCents", "cost_per_task", "cost-per-task"];
 
-/// So many of the smallest unit we count in are a cent.
+/// Smallest units per cent.
 const MILLIONTHS: u64 = 1_000_000;
 
 /// A million dollars: what says more is a mistake.
@@ -30,7 +30,7 @@ pub struct Cents {
     millionths: u64,
 }
 
-/// Which costs to sum up.
+/// Query for sums of costs.
 #[derive(Clone, Debug, Default)]
 pub struct CostQuery {
     /// Only of calls that ended at or after this moment.
@@ -45,7 +45,7 @@ pub struct CostQuery {
     pub by: CostBy,
 }
 
-/// What costs are summed up by.
+/// Key of a sum of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CostBy {
     /// The agent's id.
@@ -98,7 +98,7 @@ impl Cents {
         Self { millionths: self.millionths.saturating_add(other.millionths) }
     }
 
-    /// What a card says: a number of cents, `{"cents": 5}`, or `{"amount": 0.05, "currency": "USD"}`.
+    /// Parses a cost in a card: a number of cents, `{"cents": 5}`, or `{"amount": 0.05, "currency": "USD"}`.
     pub fn read(raw: RawJson<'_>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(untagged)]

@@ -1,6 +1,6 @@
-//! What is shown at an agent's door: where the secret comes from, and how it is shown.
+//! Credentials sent to agents: the source of the secret and its scheme.
 //!
-//! A row says where to look, never what is found there. The secret itself is read when a call needs it, by whoever
+//! A row says where to look, never what is found there. The secret itself is read when a call needs it, by the component that
 //! sends, and passes through nothing that prints or stores.
 
 use std::{
@@ -24,7 +24,7 @@ pub struct Secret(Zeroizing<String>);
 #[derive(Clone, Debug)]
 pub struct CallerProof(Arc<Secret>);
 
-/// Where a secret comes from.
+/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SecretSource {
@@ -40,7 +40,7 @@ pub enum SecretSource {
     Held(Secret),
 }
 
-/// Where an API key is put.
+/// Location of an API key in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApiKeyLocation {
@@ -52,7 +52,7 @@ pub enum ApiKeyLocation {
     Cookie,
 }
 
-/// How we say who we are when we ask for a token.
+/// Authentication of the client at the token endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OAuthClientAuth {
@@ -69,20 +69,20 @@ pub enum OAuthClientAuth {
 pub struct OAuth {
     /// Our name there.
     pub client_id: String,
-    /// Where tokens are handed out; none is where the agent's card says.
+    /// Token endpoint; none is the one that the agent's card names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_url: Option<String>,
-    /// What the token shall be good for.
+    /// Requested scopes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Whom the token shall be for.
+    /// Requested audience.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// How we say who we are.
+    /// Authentication at the token endpoint.
     pub client_auth: OAuthClientAuth,
 }
 
-/// How a secret is shown.
+/// Scheme by which a secret is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CredentialScheme {
@@ -90,7 +90,7 @@ pub enum CredentialScheme {
     Bearer,
     /// A key under a name.
     ApiKey {
-        /// Where.
+        /// URL.
         place: ApiKeyLocation,
         /// The header's, parameter's or cookie's name.
         name: String,
@@ -107,14 +107,14 @@ pub enum CredentialScheme {
     Exchange(OAuth),
 }
 
-/// What an agent is shown.
+/// Credential sent to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Credential {
-    /// Where the secret comes from.
+    /// Source of the secret.
     #[serde(flatten)]
     pub source: SecretSource,
-    /// How it is shown; none is as the agent's card says.
+    /// Scheme; none is the one that the agent's card names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<CredentialScheme>,
     /// Hosts besides the agent's own that may see it, as `host` or `host:port`.
@@ -123,7 +123,7 @@ pub struct Credential {
     /// Callers that have a secret of their own, shown in place of the agent's for their calls.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub callers: BTreeMap<String, SecretSource>,
-    /// Whether everybody else is refused, in place of going with the agent's.
+    /// True if everybody else is refused, in place of going with the agent's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named_callers_only: bool,
 }
@@ -244,7 +244,7 @@ impl Credential {
         Self { source, scheme: None, hosts: Vec::new(), callers: BTreeMap::new(), named_callers_only: false }
     }
 
-    /// Where the secret for this caller's calls comes from; none when there is none for this caller.
+    /// Source of the secret for this caller's calls; none when this caller has none.
     pub fn source_for(&self, caller: &CallerId) -> Option<&SecretSource> {
         match self.callers.get(caller.as_str()) {
             Some(own) => Some(own),
@@ -253,7 +253,7 @@ impl Credential {
         }
     }
 
-    /// Whether it matters who calls.
+    /// Returns whether it matters who calls.
     pub fn is_personal(&self) -> bool {
         self.named_callers_only
             || !self.callers.is_empty()

@@ -1,6 +1,6 @@
-//! What went wrong, and whose fault it is.
+//! Failures of calls, by kind.
 //!
-//! Each wire has one exhaustive match over [`FailureKind`]; a new kind breaks the build at every door until that door has
+//! Each wire has one exhaustive match over [`FailureKind`]; a new kind breaks the build of every server until that server has
 //! decided how to say it.
 
 use schemars::JsonSchema;
@@ -137,19 +137,19 @@ impl Failure {
         Self { kind, message: message.into(), data: None }
     }
 
-    /// The same failure, for a request that surely nobody has received.
+    /// Marks the failure as one of a request that surely was not received.
     #[must_use]
     pub fn not_sent(self) -> Self {
         self.with_data(Json::encode(&NotSent { not_sent: true }))
     }
 
-    /// Whether the request surely was not received, so that another may be asked instead.
+    /// Returns whether the request surely was not received, so that another may be asked instead.
     pub fn is_not_sent(&self) -> bool {
         let data = self.data.as_ref().filter(|data| data.get().contains("\"notSent\":true"));
         data.is_some_and(|data| data.read::<NotSent>().is_ok_and(|data| data.not_sent))
     }
 
-    /// The same failure with facts for programs.
+    /// Adds machine-readable data.
     #[must_use]
     pub fn with_data(mut self, data: Json) -> Self {
         self.data = Some(data);

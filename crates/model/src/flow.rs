@@ -2,8 +2,8 @@
 //!
 //! A definition is a text with a number: a changed one is a new text, and a run keeps the one it began with. A run is a task
 //! like any other; what stands here is what the task does not say: which step stands where, and under which task it does its
-//! work. That is written before anything leaves and before anything that follows begins, so whoever takes a run over goes on
-//! where it stood.
+//! work. That is written before anything leaves and before anything that follows begins, so a driver that takes a run over continues
+//! where it stopped.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -49,21 +49,21 @@ pub enum FlowStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Flow {
-    /// Where it belongs.
+    /// Org and project.
     pub scope: Scope,
-    /// What it is called; taken once per project.
+    /// Name, unique in its project.
     pub name: String,
-    /// How it is written.
+    /// Kind of definition.
     pub kind: FlowKind,
-    /// Whether it may be run.
+    /// True if it may be run.
     pub status: FlowStatus,
-    /// Which text this is: the first is 1, each change is one more.
+    /// Version: the first is 1, each change adds one.
     pub version: u64,
     /// The text, as it was given.
     pub text: String,
-    /// Whether the configuration owns it.
+    /// True if the configuration owns it.
     pub configured: bool,
-    /// Who gave it; what begins by itself runs in this one's name.
+    /// Caller that stored it; scheduled runs have this caller.
     pub by: CallerId,
     /// When it was given.
     pub at: Timestamp,
@@ -210,18 +210,18 @@ pub struct RunRecord {
     pub steps: Vec<FlowStep>,
 }
 
-/// What has changed in a run, all of it at once.
+/// Changes of a run, written together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunChange {
     /// The run.
     pub run: TaskId,
-    /// Who says so: only whoever took the run last may.
+    /// Driver that makes the change: only the last one that took the run may.
     pub driver: String,
     /// The access token it runs with: that of the caller who answered it last.
     pub token: Option<TokenId>,
-    /// Where it stands now.
+    /// New state.
     pub state: RunState,
-    /// What it has made.
+    /// Output.
     pub output: Option<Json>,
     /// Why it has failed.
     pub failure: Option<Failure>,
@@ -233,7 +233,7 @@ pub struct RunChange {
     pub steps: Vec<FlowStep>,
 }
 
-/// Which runs to list, newest first.
+/// Filter for a list of runs, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
     /// Only this caller's.
@@ -244,18 +244,18 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Only those older than this one: the last id of the page before.
     pub before: Option<TaskId>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
 /// A moment at which a definition is run by itself, and the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSchedule {
-    /// Where the definition belongs.
+    /// Org and project of the definition.
     pub scope: Scope,
     /// The definition.
     pub name: String,
-    /// Which of its schedules, from 0.
+    /// Index among its schedules, from 0.
     pub number: u32,
     /// When it is next run.
     pub next_at: Timestamp,
@@ -274,7 +274,7 @@ impl FlowKind {
         }
     }
 
-    /// What its skill is called.
+    /// Id of its skill.
     pub fn skill_id(self, name: &str) -> String {
         match self {
             Self::Workflow => format!("orchestration:{name}"),
@@ -299,7 +299,7 @@ impl FlowStatus {
 // === impl RunState ===
 
 impl RunState {
-    /// Whether nothing can happen any more.
+    /// Returns whether nothing can happen any more.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
@@ -319,7 +319,7 @@ impl RunState {
 // === impl StepState ===
 
 impl StepState {
-    /// Whether nothing more will come of it.
+    /// Returns whether nothing more will come of it.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Skipped | Self::Canceled)
     }

@@ -1,4 +1,4 @@
-//! What a caller is told when a guardrail has found something and lets it go on.
+//! Warnings of guardrails to the caller about content that was let through.
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
@@ -18,7 +18,7 @@ pub const GUARDRAIL_MEMBER: &str = "rialto/guardrail";
 pub struct GuardrailNotice {
     /// The types of the checks, in order, each once.
     pub checks: Vec<String>,
-    /// What they found, in order, each once.
+    /// Kinds that were found, in order, each once.
     pub kinds: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl GuardrailNotice {
         serde_json::from_value(metadata.value().get(GUARDRAIL_MEMBER)?.clone()).ok()
     }
 
-    /// The same metadata, that tells of this notice too.
+    /// Metadata with this notice added.
     #[must_use]
     pub fn put(&self, metadata: Option<&Json>) -> Json {
         let mut all = self.clone();
@@ -75,7 +75,7 @@ impl Serialize for GuardrailNotice {
 // === impl Task ===
 
 impl Task {
-    /// What guardrails warn of, in what was said in it or what it has brought.
+    /// Guardrail warnings about the task's messages and artifacts.
     pub fn guardrail(&self) -> Option<GuardrailNotice> {
         GuardrailNotice::read(self.metadata.as_ref())
     }

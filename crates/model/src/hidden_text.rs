@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// At most so many different characters are named in a report.
+/// Maximum number of different characters named in a report.
 const NAMED: usize = 5;
 
 /// The tags behind a black flag that make the flags of England, Scotland and Wales, each closed by [`CANCEL_TAG`].
@@ -20,7 +20,7 @@ const KEYCAP: char = '\u{20E3}';
 /// Characters that were removed: how many, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenCharacters {
-    /// How many there were.
+    /// Number of characters.
     pub count: usize,
     /// The first different ones.
     pub kinds: Vec<char>,
@@ -84,7 +84,7 @@ pub fn strip(text: &str) -> Option<(String, HiddenCharacters)> {
     (hidden.count > 0).then_some((visible, hidden))
 }
 
-/// Whether a character can be hidden, depending on what stands around it.
+/// Returns whether a character can be hidden, depending on what stands around it.
 const fn may_hide(letter: char) -> bool {
     matches!(letter,
         // Controls other than line ends and tabs.
@@ -105,7 +105,7 @@ const fn may_hide(letter: char) -> bool {
     )
 }
 
-/// Whether a script or an emoji needs such a character where it stands.
+/// Returns whether a script or an emoji needs such a character where it stands.
 fn is_needed(before: Option<char>, letter: char, after: Option<char>) -> bool {
     let Some(before) = before else { return false };
     match letter {
@@ -137,7 +137,7 @@ fn flag_tags(before: Option<char>, next: char, behind: &str) -> Option<&str> {
     FLAG_TAGS.contains(&region?.as_str()).then_some(rest)
 }
 
-/// Whether a letter or mark belongs to a script in which joiners change how letters look.
+/// Returns whether a letter or mark belongs to a script in which joiners change how letters look.
 const fn joins(letter: char) -> bool {
     matches!(letter,
         // Arabic, Syriac, Thaana, N'Ko.
@@ -150,7 +150,7 @@ const fn joins(letter: char) -> bool {
     )
 }
 
-/// Whether a character may be an emoji, or a part of one that others follow.
+/// Returns whether a character may be an emoji, or a part of one that others follow.
 const fn is_emoji(letter: char) -> bool {
     matches!(letter,
         '\u{A9}' | '\u{AE}' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21FF}'

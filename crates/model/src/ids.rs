@@ -22,7 +22,7 @@ macro_rules! text_id {
                 &self.0
             }
 
-            /// The same text, shared.
+            /// Text, shared without a copy.
             pub fn shared(&self) -> Arc<str> {
                 Arc::clone(&self.0)
             }
@@ -43,7 +43,7 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// Who owns everything below it.
+    /// Owner of everything below it.
     OrgId
 );
 text_id!(
@@ -173,7 +173,7 @@ impl From<u64> for ProcessId {
     }
 }
 
-/// Whether `name` can be an org or a project: it stands in addresses as it is, and is never taken for anything else.
+/// Returns whether `name` can be an org or a project: it stands in addresses as it is, and is never taken for anything else.
 pub fn is_slug(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_word)
@@ -184,7 +184,7 @@ pub fn fresh() -> String {
     new().simple().encode_lower(&mut Uuid::encode_buffer()).to_owned()
 }
 
-/// The same as a number. Its last 64 bits are random but for two, which are never both zero.
+/// New id as a number. Its last 64 bits are random but for two, which are never both zero.
 pub(crate) fn fresh_number() -> u128 {
     new().as_u128()
 }

@@ -58,12 +58,12 @@ impl Json {
         self.0.get()
     }
 
-    /// Whether both are one text, not only two that read alike.
+    /// Returns whether both are one text, not only two that read alike.
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The same text, borrowed.
+    /// Text, borrowed.
     pub fn raw(&self) -> RawJson<'_> {
         RawJson::from(&*self.0)
     }
@@ -78,12 +78,12 @@ impl Json {
         self.read().unwrap_or(serde_json::Value::Null)
     }
 
-    /// Whether the text is an object.
+    /// Returns whether the text is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
     }
 
-    /// Whether the text is `null`.
+    /// Returns whether the text is `null`.
     pub fn is_null(&self) -> bool {
         self.get() == "null"
     }
@@ -147,7 +147,7 @@ impl Extra {
         Self(Vec::new())
     }
 
-    /// Whether there is nothing unknown.
+    /// Returns whether there is nothing unknown.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,12 +1,12 @@
-//! The nouns of Rialto and the ports its parts are plugged together with.
+//! Domain types of Rialto, and the traits of its store, hooks and clock.
 //!
-//! Every door turns what its caller said into a [`call::Call`]; every peer answers with a stream of
-//! [`event::Event`]s; a [`task::Task`] is the fold of those events. The vocabulary is A2A 1.0's, because it is the
-//! richest of the dialects we speak: each other shape is translated at the edge, and members we do not know travel
-//! along in [`json::Extra`], so that nothing is lost on the way through.
+//! Every server turns a request into a [`call::Call`]; every backend answers with a stream of [`event::Event`]s; a [`task::Task`] is
+//! the fold of those events. The vocabulary is that of A2A 1.0, the richest of the supported protocols: servers and clients
+//! translate every other format, and members that Rialto does not know are kept in [`json::Extra`], so that nothing is lost
+//! on the way through.
 //!
-//! Nothing here does I/O. What the product needs from the outside is said as a trait: [`store::Store`],
-//! [`audit_event::Hook`], [`clock::Clock`].
+//! Nothing here does I/O. What the product needs from outside is a trait: [`store::Store`], [`audit_event::Hook`],
+//! [`clock::Clock`].
 
 pub mod a2a_json;
 pub mod agent;

@@ -1,4 +1,4 @@
-//! What kinds of content a skill takes.
+//! Media types that skills accept and return.
 //!
 //! Text and JSON go everywhere: they are what skills are called with. Anything else goes to whom it suits, as far as a message
 //! says what it is.
@@ -11,15 +11,15 @@ use crate::{
     message::{Content, Part},
 };
 
-/// What tools take and give.
+/// Media type of tool arguments and results.
 pub const JSON: &str = "application/json";
 
-/// What a skill takes: what it says itself, else what its agent says for all of them. None says nothing.
+/// Media types that a skill accepts: its own, else those of its agent. Empty if neither declares any.
 pub fn accepted_types(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
     declared(agent, skill.map(|skill| skill.input_modes.as_slice()), &agent.card.input_modes).into_owned()
 }
 
-/// What it gives, likewise.
+/// Media types that a skill returns, likewise.
 pub fn returned_types(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
     declared(agent, skill.map(|skill| skill.output_modes.as_slice()), &agent.card.output_modes).into_owned()
 }
@@ -35,7 +35,7 @@ pub fn types_accepted_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<Stri
     taken
 }
 
-/// Whether a skill takes JSON and whether it takes text. One that declares nothing takes both.
+/// Returns whether a skill takes JSON and whether it takes text. One that declares nothing takes both.
 pub fn argument_forms(agent: &Agent, skill: Option<&Skill>) -> ArgumentForms {
     if !agent.backing.keeps_conversations() {
         return ArgumentForms { json: true, text: false };
@@ -88,12 +88,12 @@ pub fn special(part: &Part) -> Option<String> {
     (!goes_everywhere).then_some(kind)
 }
 
-/// Whether a media type is among those that are taken. Who says nothing takes everything.
+/// Returns whether a media type is among those that are taken. Who says nothing takes everything.
 pub fn is_accepted(kind: &str, taken: &[String]) -> bool {
     taken.is_empty() || taken.iter().any(|taken| includes_type(&bare(taken), kind))
 }
 
-/// Whether `taken` means `kind`: itself, all of a family (`image/*`, or just `image`, as old cards say), or everything.
+/// Returns whether `taken` means `kind`: itself, all of a family (`image/*`, or just `image`, as old cards say), or everything.
 pub fn includes_type(taken: &str, kind: &str) -> bool {
     let family = taken.strip_suffix("/*").unwrap_or(taken);
     taken == kind
@@ -101,7 +101,7 @@ pub fn includes_type(taken: &str, kind: &str) -> bool {
         || !family.contains('/') && kind.strip_prefix(family).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a media type is JSON under whatever name.
+/// Returns whether a media type is JSON under whatever name.
 pub fn is_json(kind: &str) -> bool {
     let kind = bare(kind);
     kind == JSON || kind.starts_with("application/") && kind.ends_with("+json")

@@ -1,11 +1,11 @@
-//! What is said and what is made: messages, their parts, and artifacts, in A2A 1.0's terms.
+//! Messages, their parts, and artifacts, in A2A 1.0's terms.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Extra, Json};
 
-/// A message or an artifact has at most so many parts.
+/// A message or an artifact has at most `limit` parts.
 pub const MAX_PARTS: usize = 1_000;
 
 /// Who speaks.

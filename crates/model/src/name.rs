@@ -1,4 +1,4 @@
-//! What a skill is called where it is a tool.
+//! Name of a skill as a tool.
 //!
 //! The canonical name is `<agentSlug>.<skillId>`; clients that cannot bear a dot know it as
 //! `a2a_<agentSlug>_<skillId>`. Both always work.

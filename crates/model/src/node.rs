@@ -48,7 +48,7 @@ pub struct NodeStatus {
     pub node: Node,
     /// Order to drain it, if there is one.
     pub drain: Option<NodeDrain>,
-    /// Whether its process has a lease.
+    /// True if its process has a lease.
     pub is_alive: bool,
     /// Number of tasks that are not over and belong to its process.
     pub open_tasks: u64,
@@ -73,7 +73,7 @@ pub enum NodeState {
 pub enum NodeBeat {
     /// The name is this process's.
     Accepted {
-        /// Whether an operator has ordered the node to be drained.
+        /// True if an operator has ordered the node to be drained.
         is_draining: bool,
     },
     /// Another live process has the name.
@@ -111,7 +111,7 @@ impl NodeState {
     }
 }
 
-/// Whether `name` can be the name of a node: it stands in commands, logs and labels as it is.
+/// Returns whether `name` can be the name of a node: it stands in commands, logs and labels as it is.
 pub fn is_node_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     name.len() <= MAX_NODE_NAME_BYTES

@@ -1,11 +1,11 @@
 //! Policies that are kept in the store, so that everybody who uses it goes by them.
 //!
-//! They are text to the store: whoever changes one has checked it together with everything else that is in force. That the
+//! They are text to the store: they are validated together with all active policies before a change. That the
 //! rest is still what it was then is what `expected` is for.
 
 use jiff::Timestamp;
 
-/// So many texts are kept of one policy, the newest.
+/// Number of versions kept of one policy, the newest.
 pub const MAX_POLICY_VERSIONS: usize = 50;
 
 /// The policies as they are at one moment.
@@ -13,7 +13,7 @@ pub const MAX_POLICY_VERSIONS: usize = 50;
 pub struct PolicySet {
     /// The number of the last change of any of them; zero when there never was one.
     pub version: u64,
-    /// Those in force, by name.
+    /// Active policies, by name.
     pub policies: Vec<StoredPolicy>,
 }
 
@@ -29,9 +29,9 @@ pub struct StoredPolicy {
 /// A change of one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChange {
-    /// Which.
+    /// Name or id.
     pub name: String,
-    /// What it says from now on; none takes it away.
+    /// New text; none removes the policy.
     pub text: Option<String>,
     /// When.
     pub at: Timestamp,
@@ -44,6 +44,6 @@ pub struct PolicyChange {
 pub struct RecordedPolicyChange {
     /// The number of the change: later ones are higher, whichever policy they are of.
     pub version: u64,
-    /// What was changed.
+    /// The change.
     pub change: PolicyChange,
 }

@@ -1,6 +1,6 @@
-//! Those who want to be told of one task at an address of theirs, and how far each was told.
+//! Push notification configs of tasks, and the state of their delivery.
 //!
-//! Nothing is queued for them: a task's events are in the journal, and whoever delivers reads on from the one that was taken
+//! Nothing is queued for them: a task's events are in the journal, and delivery continues behind the one that was taken
 //! last.
 
 use jiff::Timestamp;
@@ -13,55 +13,55 @@ use crate::{
     json::Extra,
 };
 
-/// Somebody to be told of a task.
+/// Push notification config of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushSubscription {
     /// The task.
     pub task: TaskId,
     /// Its name within the task.
     pub id: String,
-    /// Where the task belongs.
+    /// Org and project of the task.
     pub scope: Scope,
-    /// Whose it is.
+    /// Caller of the task.
     pub caller: CallerId,
     /// The access token it was set with: it ends when that is revoked or expires.
     pub created_with: Option<TokenId>,
-    /// Where it is told.
+    /// URL of the receiver.
     pub url: String,
-    /// What it is shown, so that it knows that the call is meant for it.
+    /// Token sent to the receiver, for it to check.
     pub token: Option<Secret>,
-    /// How to log in there.
+    /// Authentication at the receiver.
     pub login: Option<PushLogin>,
-    /// How it is told.
+    /// A2A version of the notifications.
     pub dialect: Dialect,
     /// Members of the request that we do not know.
     pub extra: Extra,
     /// When it was asked for.
     pub created_at: Timestamp,
-    /// How far it was told.
+    /// State of the delivery.
     pub standing: PushDeliveryState,
 }
 
-/// How to log in at an address.
+/// Authentication at a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushLogin {
     /// The schemes it takes; the first is used.
     pub schemes: Vec<String>,
-    /// What to show.
+    /// Credentials.
     pub credentials: Option<Secret>,
 }
 
-/// How far somebody was told, and how that goes.
+/// State of the delivery to one receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushDeliveryState {
     /// The last event that is done with.
     pub told: u64,
-    /// How often it has failed since it last took one.
+    /// Number of failures since the last success.
     pub failures: u32,
     /// Not before this moment it is tried again.
     pub next_attempt_at: Option<Timestamp>,
     /// Why it failed last.
     pub last_error: Option<String>,
-    /// Whether it was given up.
+    /// True if it was given up.
     pub is_dead: bool,
 }

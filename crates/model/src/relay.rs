@@ -28,7 +28,7 @@ pub struct RelayedCall {
 /// Progress of a call that was passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayProgress {
-    /// Whether the receiver has taken it.
+    /// True if the receiver has taken it.
     pub is_taken: bool,
     /// Bodies of the events behind the one that was asked for, in order.
     pub events: Vec<String>,

@@ -21,7 +21,7 @@ pub const MAX_DESCRIPTION_BYTES: usize = 4_000;
 /// The longest name of a type of work or of a required skill, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
 
-/// At most so many skills can be required.
+/// Maximum number of required skills.
 pub const MAX_REQUIRED_SKILLS: usize = 32;
 
 /// What is to be done, in the words of whoever wants it.
@@ -42,57 +42,57 @@ pub struct WorkDescription {
     pub input_modes: Vec<String>,
 }
 
-/// So many standard deviations are more than chance: one in some thousand agents that never change is taken for one that did.
+/// Standard deviations that count as a change: about one in some thousand agents that never change is taken for one that did.
 const SURPRISE: f64 = 4.0;
 
-/// What is known about how well an agent does a type of work.
+/// Observed success of an agent at one type of work.
 ///
 /// Everything counts as long as the agent stays as it was. What it did lately is known apart, with older news losing weight; once that
 /// does not fit the rest any more, the agent has changed, and only what is recent counts from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuccessRate {
-    /// What went well since the agent last changed.
+    /// Successes since the agent last changed.
     pub wins: f64,
-    /// What did not.
+    /// Failures since then.
     pub losses: f64,
-    /// What went well lately, discounted.
+    /// Recent successes, discounted.
     #[serde(default)]
     pub recent_wins: f64,
-    /// What did not, discounted.
+    /// Recent failures, discounted.
     #[serde(default)]
     pub recent_losses: f64,
-    /// How often it was observed in all.
+    /// Number of observations.
     pub observed: u64,
 }
 
-/// What a decision needs to know about an agent from the store.
+/// Stored facts about an agent that a routing decision needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoutingStats {
-    /// How well it does this type of work.
+    /// Success at this type of work.
     pub posterior: SuccessRate,
-    /// How many tasks it has just now, those that were promised to it included.
+    /// Number of active tasks, those with a reserved slot included.
     pub active: u64,
 }
 
-/// Whose standing is wanted, for which work.
+/// Query for the routing facts of agents.
 #[derive(Clone, Debug)]
 pub struct RoutingStatsQuery {
-    /// Whose.
+    /// Org.
     pub org: OrgId,
     /// For which type of work.
     pub work_type: String,
     /// Of which agents.
     pub agents: Vec<AgentId>,
-    /// Which tasks count as active.
+    /// Window of active tasks.
     pub window: ActivityWindow,
 }
 
-/// Which tasks count as active at a moment.
+/// Window that decides which tasks count as active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityWindow {
     /// That moment.
     pub now: Timestamp,
-    /// A task of which nothing was heard since then is one that nobody looks after any more.
+    /// A task without events since then is abandoned.
     pub since: Timestamp,
 }
 
@@ -101,7 +101,7 @@ pub struct ActivityWindow {
 pub struct SlotAssignment {
     /// The task, which may not be written down yet.
     pub task: TaskId,
-    /// Whom it is given to.
+    /// The agent.
     pub agent: AgentId,
     /// A slot whose task is not there by then is free again: its process is gone.
     pub until: Timestamp,
@@ -114,9 +114,9 @@ pub struct SlotReservation {
     pub dispatch: Dispatch,
     /// The slot.
     pub play: SlotAssignment,
-    /// The agent has no slot left when it has so many tasks.
+    /// Maximum number of tasks of the agent.
     pub hard_cap: u64,
-    /// Which tasks count.
+    /// Window of active tasks.
     pub window: ActivityWindow,
 }
 
@@ -142,11 +142,11 @@ pub enum AssignmentOutcome {
 /// The end of a play.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AssignmentEnd {
-    /// How it ended.
+    /// Outcome.
     pub outcome: AssignmentOutcome,
-    /// What that is worth, from 0 to 1; none says nothing about the agent.
+    /// Reward from 0 to 1; none if the outcome says nothing about the agent.
     pub reward: Option<f64>,
-    /// What older observations keep of their weight.
+    /// Weight that older observations keep.
     pub discount: f64,
     /// When.
     pub at: Timestamp,
@@ -157,7 +157,7 @@ pub struct AssignmentEnd {
 pub struct EndedAssignment {
     /// The task.
     pub task: TaskId,
-    /// How it ended.
+    /// Outcome.
     pub state: TaskState,
     /// When it began.
     pub begun_at: Timestamp,
@@ -272,7 +272,7 @@ pub struct AttemptRecord {
     pub why_left: Option<String>,
 }
 
-/// Which dispatches to list, newest first.
+/// Filter for a list of dispatches, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct DispatchFilter {
     /// Only this caller's.
@@ -283,14 +283,14 @@ pub struct DispatchFilter {
     pub id: Option<String>,
     /// Only those older than this one: the last id of the page before.
     pub before: Option<DispatchId>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
 // === impl WorkDescription ===
 
 impl WorkDescription {
-    /// Whether it says anything that an agent could be chosen by.
+    /// Returns whether it says anything that an agent could be chosen by.
     pub fn is_empty(&self) -> bool {
         let is_blank = |text: &str| text.trim().is_empty();
         is_blank(&self.work_type)
@@ -298,7 +298,7 @@ impl WorkDescription {
             && self.required_skills.iter().all(|item| is_blank(item))
     }
 
-    /// What does not make sense about it, naming the member.
+    /// Checks the members; the error names the wrong one.
     pub fn check(&self) -> Result<(), String> {
         if self.is_empty() {
             return Err("say what is to be done: a work type, a description or required skills".to_owned());
@@ -340,7 +340,7 @@ impl SuccessRate {
         }
     }
 
-    /// What is known after one more observation, when recent ones lose `1 - discount` of their weight with each.
+    /// Adds one observation; recent ones lose `1 - discount` of their weight with each.
     #[must_use]
     pub fn after(self, reward: f64, discount: f64) -> Self {
         let reward = reward.clamp(0.0, 1.0);
@@ -357,7 +357,7 @@ impl SuccessRate {
         known
     }
 
-    /// Whether what the agent did lately would be too much of a surprise, were it still as it was.
+    /// Returns whether what the agent did lately would be too much of a surprise, were it still as it was.
     fn has_changed(&self) -> bool {
         let (all, recent) = (self.wins + self.losses, self.recent_wins + self.recent_losses);
         if all < recent + 1.0 {
@@ -385,7 +385,7 @@ impl AssignmentOutcome {
         }
     }
 
-    /// How a task in this state has ended, if it has.
+    /// Outcome of a task in this state, if it has ended.
     pub const fn from_state(state: TaskState) -> Option<Self> {
         match state {
             TaskState::Completed => Some(Self::Completed),
@@ -399,7 +399,7 @@ impl AssignmentOutcome {
         }
     }
 
-    /// Whether it says something about the agent.
+    /// Returns whether it says something about the agent.
     pub const fn is_observed(self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Rejected | Self::Unreachable => true,
@@ -411,7 +411,7 @@ impl AssignmentOutcome {
 // === impl Dispatch ===
 
 impl Dispatch {
-    /// Who does the work, as far as is known: the last one that was asked.
+    /// Agent that does the work: the last one that was asked.
     pub fn worker(&self) -> Option<&AttemptRecord> {
         self.attempts.last()
     }

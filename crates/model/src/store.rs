@@ -55,16 +55,16 @@ pub use self::{
     webhooks::WebhookStore,
 };
 
-/// Why the store did not do as it was told.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else changed the row first; read it again.
+    /// The row was changed concurrently; read it again.
     #[error("the row was changed by somebody else")]
     Conflict,
     /// Another row already has that name or address.
     #[error("{0} is already taken")]
     Taken(String),
-    /// What is stored cannot be read back.
+    /// A stored value cannot be read back.
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),
     /// The store does not take this value, now or later.
@@ -110,12 +110,12 @@ pub trait Store:
         None
     }
 
-    /// How long a process that is at work may be silent before its tasks are taken over.
+    /// Time without a heartbeat after which the tasks of a process are taken over.
     fn lease(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    /// Whether the death of a process is seen at once, so that nobody has to wait until its lease is over.
+    /// Returns whether the death of a process is seen at once, so that nobody has to wait until its lease is over.
     fn detects_process_exit(&self) -> bool {
         true
     }

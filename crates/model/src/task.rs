@@ -84,17 +84,17 @@ pub struct TaskHead {
 /// A whole task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What is known without its events.
+    /// Facts that need no events.
     pub head: TaskHead,
     /// The agent's latest words: a question, a progress note, a closing remark, or the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
-    /// What both sides said before, in order. Kept only where the caller keeps a conversation with us.
+    /// Earlier messages of both sides, in order. Kept only where the caller keeps a conversation with Rialto.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// Ids of the caller's messages, each with the hash of the message as it was sent.
     pub received: Vec<(String, ContentHash)>,
-    /// What it has made.
+    /// Output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// The remote task's own metadata.
@@ -106,7 +106,7 @@ pub struct Task {
     /// Why it ended badly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Whether the agent made no task of it: then its message is the whole answer.
+    /// True if the agent made no task of it: then its message is the whole answer.
     #[serde(default, skip_serializing)]
     pub is_reply: bool,
 }
@@ -147,12 +147,12 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing can happen any more.
+    /// Returns whether nothing can happen any more.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
-    /// Whether the task waits for its caller.
+    /// Returns whether the task waits for its caller.
     pub const fn is_waiting(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
@@ -212,7 +212,7 @@ impl Task {
         }
     }
 
-    /// The task after `event`. Answers whether the event could happen; when it could not, nothing changed.
+    /// The task after `event`. Returns whether the event could happen; when it could not, nothing changed.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> bool {
         let Some(state) = self.head.state.after(event) else { return false };
         self.head.state = state;
@@ -222,7 +222,7 @@ impl Task {
         true
     }
 
-    /// Whether `event` would tell anything new. A poll repeats what is known; the journal need not.
+    /// Returns whether `event` would tell anything new. A poll repeats what is known; the journal need not.
     pub fn learns_from(&self, event: &Event) -> bool {
         let mut after = self.clone();
         let at = self.head.updated_at;

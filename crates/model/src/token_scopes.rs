@@ -1,4 +1,4 @@
-//! What a caller may do at all, before any policy is asked.
+//! Scopes of tokens: limits on a caller that hold before any policy is evaluated.
 //!
 //! Policies say who may call which skill. Rights are coarser and belong to what a caller came in with: a token that
 //! may only look around cannot call, whatever the policies say. On the wire and in the configuration they are words
@@ -49,7 +49,7 @@ impl TokenScope {
         }
     }
 
-    /// What a caller is told who lacks it.
+    /// Failure of a caller without this scope.
     pub fn lacking(self) -> Failure {
         let word = self.as_str();
         let message = format!(
@@ -91,34 +91,34 @@ impl TokenScopes {
     const OWNER_BIT: u8 = 8;
     const OWNER: &'static str = "owner";
 
-    /// The same rights with the role `owner`: whoever has it administers its org by the policy of a fresh install. An
+    /// Adds the role `owner`, which administers its org by the policy of a fresh install. An
     /// issuer of signed tokens cannot give it, because no scope is called so.
     #[must_use]
     pub const fn with_owner(self) -> Self {
         Self(self.0 | Self::OWNER_BIT)
     }
 
-    /// Whether the caller has the role `owner`.
+    /// Returns whether the caller has the role `owner`.
     pub const fn is_owner(self) -> bool {
         self.0 & Self::OWNER_BIT != 0
     }
 
     /// These, and no others.
-    pub fn of(rights: impl IntoIterator<Item = TokenScope>) -> Self {
+    pub fn from_scopes(rights: impl IntoIterator<Item = TokenScope>) -> Self {
         Self(rights.into_iter().fold(0, |bits, right| bits | right.bit()))
     }
 
-    /// Those among the words of `text` that are rights; other words say nothing to us.
-    pub fn among(text: &str) -> Self {
-        Self::of(text.split_whitespace().filter_map(|word| word.parse().ok()))
+    /// Parses the scopes among the words of `text`; other words are ignored.
+    pub fn parse_known(text: &str) -> Self {
+        Self::from_scopes(text.split_whitespace().filter_map(|word| word.parse().ok()))
     }
 
-    /// Whether `right` is one of them.
+    /// Returns whether `right` is one of them.
     pub const fn have(self, right: TokenScope) -> bool {
         self.0 & right.bit() != 0
     }
 
-    /// Whether there is one that is also among `others`.
+    /// Returns whether there is one that is also among `others`.
     pub const fn meet(self, others: Self) -> bool {
         self.0 & others.0 & Self::ALL.0 != 0
     }
@@ -129,10 +129,10 @@ impl TokenScopes {
     }
 }
 
-/// What a caller may do when nobody says otherwise: look around and call.
+/// Default scopes: discover and call.
 impl Default for TokenScopes {
     fn default() -> Self {
-        Self::of([TokenScope::Call, TokenScope::Discover])
+        Self::from_scopes([TokenScope::Call, TokenScope::Discover])
     }
 }
 
@@ -163,7 +163,8 @@ impl FromStr for TokenScopes {
 
     fn from_str(text: &str) -> Result<Self, UnknownTokenScope> {
         let (roles, words): (Vec<_>, Vec<_>) = text.split_whitespace().partition(|word| *word == Self::OWNER);
-        let rights = words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)?;
+        let rights =
+            words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::from_scopes)?;
         Ok(if roles.is_empty() { rights } else { rights.with_owner() })
     }
 }

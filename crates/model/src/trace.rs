@@ -1,4 +1,4 @@
-//! Which trace a call belongs to: W3C Trace Context, as it comes in and goes out.
+//! W3C Trace Context of calls.
 //!
 //! A call that comes with a context goes on in it, under a name of its own, whether or not anybody here collects traces:
 //! then those on both sides find each other. A context that is not well-formed is none, by the specification.
@@ -10,7 +10,7 @@ use crate::ids;
 /// Tracing systems keep notes of their own here; more than this is not carried on.
 const LONGEST_STATE: usize = 512;
 
-/// What applications send along; W3C asks for this much to be carried.
+/// Maximum length of baggage; W3C asks for this much to be carried.
 const LONGEST_BAGGAGE: usize = 8_192;
 
 /// Member of `tracestate` that counts the calls which led to a request.
@@ -27,7 +27,7 @@ pub struct Trace {
     baggage: Option<Box<str>>,
 }
 
-/// How many of the traces that begin here are collected.
+/// Fraction of the traces started here that are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// A trace is collected whose last 32 bits are below this: those are random in every id.
@@ -67,7 +67,7 @@ impl Trace {
         }
     }
 
-    /// The same with what an application sends along. Baggage that cannot be passed on as it is, is left.
+    /// Adds the application's baggage. Baggage that does not fit a header is ignored.
     #[must_use]
     pub fn with_baggage(mut self, baggage: Option<&str>) -> Self {
         let baggage = baggage.map(str::trim).filter(|baggage| is_header(baggage, LONGEST_BAGGAGE));
@@ -75,18 +75,18 @@ impl Trace {
         self
     }
 
-    /// What an application sends along, to be passed on.
+    /// Baggage of the application, to be passed on.
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()
     }
 
-    /// What happens inside this.
+    /// Starts a child span.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { span: low(ids::fresh_number()), parent: Some(self.span), ..self.clone() }
     }
 
-    /// The same with a count of calls in `tracestate`, which tracing libraries pass on by themselves.
+    /// Adds the hop count to `tracestate`, which tracing libraries pass on by themselves.
     #[must_use]
     pub fn with_hops(mut self, hops: u8) -> Self {
         let mut state = format!("{HOPS}{hops}");
@@ -109,7 +109,7 @@ impl Trace {
         count.map_or(0, |count| count.parse().unwrap_or(u8::MAX))
     }
 
-    /// Whether somebody collects it.
+    /// Returns whether it is sampled.
     pub const fn is_sampled(&self) -> bool {
         self.flags & 1 == 1
     }
@@ -129,7 +129,7 @@ impl Trace {
         self.parent.map(u64::to_be_bytes)
     }
 
-    /// What tracing systems noted, to be passed on.
+    /// `tracestate` of tracing systems, to be passed on.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
@@ -169,7 +169,7 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-/// Whether this can be passed on in a header as it is.
+/// Returns whether this can be passed on in a header as it is.
 fn is_header(text: &str, longest: usize) -> bool {
     !text.is_empty() && text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }

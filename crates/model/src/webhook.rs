@@ -1,6 +1,6 @@
-//! Those who want to be told of calls at an address of theirs, and how far each was told.
+//! Webhooks that receive audit events, and the state of their delivery.
 //!
-//! A webhook is a place in the audit trail. Nothing is queued for it: whoever delivers reads on from the record that was
+//! A webhook is a place in the audit log. Nothing is queued for it: delivery continues behind the record that was
 //! handled last.
 
 use jiff::Timestamp;
@@ -11,50 +11,50 @@ use crate::{
     ids::OrgId,
 };
 
-/// Somebody to be told.
+/// Receiver of audit events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Our name for it (`hook_…`).
     pub id: String,
-    /// Of whose calls it hears.
+    /// Org whose events it receives.
     pub org: OrgId,
-    /// Where it is told.
+    /// URL of the receiver.
     pub url: String,
-    /// Which events it wants.
+    /// Phases of the events that it receives.
     pub phases: Vec<AuditPhase>,
-    /// Where the key is that events are signed with. The key itself is never in the store.
+    /// Source of the key that signs events. The key itself is never in the store.
     pub secret: SecretSource,
-    /// Whether private and loopback addresses may be used to reach it.
+    /// True if private and loopback addresses may be used to reach it.
     pub allow_private: bool,
     /// When it was added.
     pub created_at: Timestamp,
-    /// How far it was told.
+    /// State of the delivery.
     pub standing: DeliveryState,
 }
 
-/// How far a webhook was told, and how that goes.
+/// State of the delivery to a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryState {
     /// The last record that is done with.
     pub handled: u64,
-    /// How many events it took.
+    /// Number of delivered events.
     pub delivered: u64,
-    /// How many records it will never be told of: they were given up, or swept before they could be delivered.
+    /// Number of records that will never be delivered: they were given up, or swept before.
     pub lost: u64,
-    /// How often it has failed since it last took one.
+    /// Number of failures since the last success.
     pub failures: u32,
     /// Not before this moment it is tried again.
     pub next_attempt_at: Option<Timestamp>,
     /// Why it failed last; none once it took one again.
     pub last_error: Option<String>,
-    /// Why it is told nothing any more.
+    /// Reason why deliveries stopped.
     pub disabled: Option<String>,
 }
 
 /// The right to deliver, for a while.
 #[derive(Clone, Debug)]
 pub struct DeliveryLease {
-    /// Whose it is: a name that no other process has.
+    /// Holder: a name that no other process has.
     pub holder: String,
     /// Now.
     pub now: Timestamp,
@@ -62,12 +62,12 @@ pub struct DeliveryLease {
     pub until: Timestamp,
 }
 
-/// What became of the wish to deliver.
+/// Result of a request for a delivery lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {
     /// It is granted; this is how things stand.
     Ours(Box<Webhook>),
-    /// Somebody else delivers just now.
+    /// Another process has the lease.
     Others,
     /// There is no such webhook.
     Gone,
@@ -76,7 +76,7 @@ pub enum LeaseOutcome {
 // === impl Webhook ===
 
 impl Webhook {
-    /// Whether it wants to hear of this.
+    /// Returns whether it receives this event.
     pub fn wants(&self, event: &AuditEvent) -> bool {
         self.org.as_str() == &*event.verb.org_id && self.phases.contains(&event.phase)
     }

@@ -84,7 +84,7 @@ pub enum ArchiveError {
     Damaged {
         /// The archive.
         path: String,
-        /// What does not match.
+        /// Description of the mismatch.
         why: String,
     },
     /// A newer program wrote it.

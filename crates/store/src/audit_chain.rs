@@ -1,7 +1,7 @@
-//! How audit records are sealed: each together with all before it.
+//! Seals of audit records: each covers its record and all before it.
 //!
-//! Whoever changes, removes or inserts a record would have to make all later seals anew, and the copy of the last one
-//! that somebody may have kept elsewhere tells of that too. Every backend seals alike, so a trail can be moved.
+//! An attacker who changes, removes or inserts a record must recompute all later seals, and the copy of the last one
+//! that was kept elsewhere shows that too. Every backend seals alike, so a trail can be moved.
 
 use rialto_model::store::ChainVerification;
 use sha2::{Digest, Sha256};
@@ -32,7 +32,7 @@ impl ChainLink {
         Self { record, seal: hasher.finalize().into() }
     }
 
-    /// What is found when the trail that follows `swept` ends here, and should end at `last`.
+    /// Result for a log that follows `swept`, ends here, and should end at `last`.
     pub(crate) fn verdict(&self, swept: i64, last: &Self) -> ChainVerification {
         if last == self {
             return ChainVerification::Sound {

@@ -19,9 +19,9 @@ pub struct CheckReport {
 /// One thing that is wrong with a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckFinding {
-    /// Which check found it: `pages`, `files`, `references`, `tasks`, `events`, `audit`, or the name of a table.
+    /// Check that found it: `pages`, `files`, `references`, `tasks`, `events`, `audit`, or the name of a table.
     pub check: &'static str,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What can be said about the store in the configuration.
+//! Configuration of the store.
 
 use std::{fmt, time::Duration};
 
@@ -64,12 +64,12 @@ pub struct Config {
 // === impl Config ===
 
 impl Config {
-    /// How long a task can be found at least, in milliseconds; none is for ever.
+    /// Minimum time for which tasks are kept, in milliseconds; none is without limit.
     pub fn keeps_tasks_ms(&self) -> Option<u64> {
         (self.keep_tasks_hours > 0).then(|| u64::from(self.keep_tasks_hours) * 60 * 60 * 1_000)
     }
 
-    /// What is old by now.
+    /// Limits of what is kept at this moment.
     pub fn old(&self, now: Timestamp) -> SweepLimits {
         let before = |hours: u64| {
             (hours > 0).then(|| now.checked_sub(Duration::from_secs(hours * 3600)).unwrap_or(Timestamp::MIN))
@@ -140,7 +140,7 @@ impl From<String> for StoreUrl {
     }
 }
 
-/// What may be seen of it. Of an address that is written so badly that something could be part of a password, nothing is.
+/// Address without its password; nothing of an address so malformed that any part could be a password.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown().unwrap_or_else(|| "postgres://…".to_owned()))

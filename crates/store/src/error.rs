@@ -1,11 +1,11 @@
-//! What can be wrong with a database, told to the person who can mend it.
+//! Errors of a database, with their fix.
 
 use std::{error::Error, fmt, path::Path, sync::Arc};
 
 use rialto_model::store::StoreError;
 use rusqlite::{Error as SqlError, ErrorCode};
 
-/// Where the database is, as it is called in messages.
+/// Location of the database, for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseLocation(Arc<str>);
 
@@ -18,7 +18,7 @@ pub(crate) enum SqliteError {
     Broken(SqlError),
 }
 
-/// A fault with its fix. It can be told to all who waited for the same commit.
+/// Error of the database with its fix. It can be cloned for all callers that waited for one commit.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseError {
     what: String,
@@ -38,7 +38,7 @@ impl DatabaseLocation {
         Self("the database in memory".into())
     }
 
-    /// What the caller is told about a job that came to nothing.
+    /// Converts the error of a job for its caller.
     pub(crate) fn explain(&self, failure: SqliteError) -> StoreError {
         match failure {
             SqliteError::Refused(error) => error,
@@ -55,17 +55,17 @@ impl DatabaseLocation {
         }
     }
 
-    /// What is wrong when something that was acknowledged cannot be written.
+    /// Error of an acknowledged write that cannot be flushed.
     pub(crate) fn unwritten(&self, failure: SqliteError) -> DatabaseError {
         match failure {
             SqliteError::Broken(error) => self.fault(error),
             SqliteError::Refused(error) => {
-                DatabaseError::new(format!("{self} does not take what was noted"), error)
+                DatabaseError::new(format!("{self} rejects an acknowledged write"), error)
             }
         }
     }
 
-    /// What is wrong with the database, and how to mend it.
+    /// Error of the database, with its fix.
     pub(crate) fn fault(&self, error: SqlError) -> DatabaseError {
         let what = match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => {

@@ -1,8 +1,8 @@
-//! The number that tells other processes that the registry has changed.
+//! Generation: counter by which processes notice changes of the registry.
 //!
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on
 //! every call is a copy of it in a file of eight bytes, so that asking is a look into memory ([`MmapFile`]) and no database
-//! work. The copy is made after the commit and before the change is acknowledged: whoever sees the new number sees the new rows. It
+//! work. The copy is made after the commit and before the change is acknowledged: a reader of the new number sees the new rows. It
 //! never goes back, whichever of two processes is faster, because it is only changed under a lock.
 
 use std::{
@@ -16,7 +16,7 @@ use std::{
 
 use crate::mmap_file::MmapFile;
 
-/// How long the file is.
+/// Length of the file.
 const FILE_BYTES: usize = 8;
 
 /// A copy of the counter that is cheap to ask.
@@ -58,7 +58,7 @@ impl GenerationCounter {
         }
     }
 
-    /// Moves it on to `number`, unless somebody has moved it further.
+    /// Moves it on to `number`, unless it is further already.
     pub(crate) fn advance(&self, number: u64) {
         match self {
             Self::Shared(slot) => {

@@ -1,8 +1,8 @@
-//! Keeps the registry, the journal and the audit trail: the [`rialto_model::store::Store`] port, in a SQLite file or in a
+//! Keeps the registry, the journal and the audit log: the [`rialto_model::store::Store`] port, in a SQLite file or in a
 //! PostgreSQL database.
 //!
 //! This crate is the only one that names a database driver. It knows rows, not protocols: a card is the text it came
-//! as, and whoever opens the store says how that text is read ([`CardParser`]).
+//! as, and the opener of the store passes the parser of that text ([`CardParser`]).
 
 pub mod archive;
 mod audit_chain;

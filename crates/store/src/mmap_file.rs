@@ -1,7 +1,7 @@
 //! The beginning of a file, as memory.
 //!
 //! What is written there is the system's the moment it is written, like any `write`: it survives the death of this
-//! process, and whoever reads the file finds it. But it costs no call into the system, and on the road of a call there
+//! process, and readers of the file find it. But it costs no system call, and in the call pipeline there
 //! are several. The file is as long as the memory before it is mapped, so that a full disk is an error then and not a
 //! fault later. Where files cannot be mapped there is no such memory, and everything is read and written as usual.
 
@@ -18,7 +18,7 @@ type Region = vm_memory::MmapRegion;
 
 #[cfg(unix)]
 impl MmapFile {
-    /// The first `length` bytes of `file`, which has to have so many.
+    /// The first `length` bytes of `file`, which must be as long.
     pub(crate) fn new(file: &Arc<File>, length: usize) -> io::Result<Self> {
         if file.metadata()?.len() < length as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,6 +1,6 @@
 //! The store in a PostgreSQL database, for several machines that share one.
 //!
-//! A verb is one statement or one transaction on a pooled connection. Only the journal is different ([`journal`]): it is
+//! An operation is one statement or one transaction on a pooled connection. Only the journal is different ([`journal`]): it is
 //! written by one task per process, which commits together what comes together. Nothing is kept in this process but the
 //! number that tells of changes ([`generation`]).
 
@@ -60,7 +60,7 @@ use crate::{
 
 /// A store in a PostgreSQL database.
 ///
-/// What was handed to the journal is written even when its asker stops waiting.
+/// What was handed to the journal is written even when its caller stops waiting.
 pub struct PostgresStore {
     pool: Pool,
     parse: CardParser,
@@ -103,7 +103,7 @@ impl PostgresStore {
         Ok(self.pool.get().await?)
     }
 
-    /// Commits; if anything has changed that others must see, it is counted. Answers the generation that this made.
+    /// Commits; if anything has changed that others must see, it is counted. Returns the new generation.
     async fn commit(
         &self,
         transaction: Transaction<'_>,
@@ -117,7 +117,7 @@ impl PostgresStore {
         Ok(made)
     }
 
-    /// The same for what has surely changed.
+    /// Commits a change that surely moves the generation.
     async fn commit_change(&self, transaction: Transaction<'_>) -> Result<u64, StoreError> {
         Ok(self.commit(transaction, true).await?.unwrap_or_else(|| self.generation()))
     }

@@ -1,7 +1,7 @@
-//! The store in one SQLite file.
+//! Store in one SQLite file.
 //!
-//! One thread writes and commits in groups ([`writer`]); a few connections read beside it ([`readers`]). What happens
-//! on the road of a call is buffered in a file first and flushed a moment later ([`write buffer`]). Other processes may use the
+//! One thread writes and commits in groups ([`writer`]); a few connections read beside it ([`readers`]). Journal writes of calls
+//! are appended to a file first and flushed a moment later ([`write_buffer`]). Other processes may use the
 //! same database at the same time: a server, several stdio servers, the command line.
 
 mod agents;
@@ -81,7 +81,7 @@ pub use self::{backup::CopyProgress, check::check_folder};
 
 /// A store in one SQLite file, or in memory.
 ///
-/// A write that was handed over is carried out even when its asker stops waiting. Dropping the store finishes what is
+/// A submitted write is carried out even when its caller stops waiting. Dropping the store finishes what is
 /// waiting and closes the file; it blocks for that moment. [`SqliteStore::close`] does the same without blocking.
 pub struct SqliteStore {
     place: DatabaseLocation,
@@ -271,7 +271,7 @@ impl SqliteStore {
     {
         let (reply, answer) = oneshot::channel();
         let job = Job::ReadUnflushed(Box::new(move |connection| {
-            // The asker may have gone away.
+            // The caller may have gone away.
             let _ = reply.send(work(connection));
         }));
         self.jobs.send(job).await.map_err(|_| DatabaseError::closed())?;
@@ -303,7 +303,7 @@ impl SqliteStore {
         done.await?.map_err(|failure| self.place.explain(failure))
     }
 
-    /// The same for a change that others must see, if anything has changed.
+    /// Runs a transaction and advances the generation if anything has changed.
     async fn transact_change<F>(&self, work: F) -> Result<Option<u64>, StoreError>
     where
         F: FnOnce(&Connection) -> Result<Option<u64>, SqliteError> + Send + 'static,
@@ -334,7 +334,7 @@ impl SqliteStore {
     {
         let (reply, answer) = oneshot::channel();
         let job = Job::Run(Box::new(move |connection| {
-            // The asker may have gone away.
+            // The caller may have gone away.
             let _ = reply.send(work(connection));
         }));
         self.jobs.send(job).await.map_err(|_| DatabaseError::closed())?;

@@ -1,7 +1,7 @@
 //! Seals secrets before they are stored, and opens them again.
 //!
 //! AES-256 in Galois/Counter Mode with a random nonce before each text. The name of a secret is authenticated with it, so
-//! whoever can write the database cannot pass one secret off as another. The key is not kept here: a copy of the
+//! an attacker with write access to the database cannot pass one secret off as another. The key is not kept here: a copy of the
 //! database alone opens nothing.
 
 use std::fmt;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use rialto_model::{credential::Secret, store::SealedSecret};
 use sha2::{Digest, Sha256};
 
-/// How many bytes a key has.
+/// Length of a key in bytes.
 const KEY_BYTES: usize = 32;
 
 /// A key that secrets are sealed with.

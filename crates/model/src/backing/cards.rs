@@ -46,7 +46,7 @@ impl FunctionBacking {
 // === impl CodingAgentBacking ===
 
 impl CodingAgentBacking {
-    /// The card that stands for it: one skill for whatever it is told, and those it was given.
+    /// Its card: one skill for free prompts, and the declared ones.
     pub fn card(&self) -> Card {
         let general = format!("Does what it is told: {}", self.description);
         let general = if self.description.is_empty() { "Does what it is told" } else { &general };
@@ -59,7 +59,7 @@ impl CodingAgentBacking {
         Card { streaming: true, ..card(&self.name, &self.description, None, skills) }
     }
 
-    /// What it is told before what the caller says, for a skill.
+    /// Instructions that a skill sends before the caller's message.
     pub fn instructions(&self, id: &str) -> Option<&str> {
         self.skills.iter().find(|skill| skill.id == id)?.instructions.as_deref()
     }

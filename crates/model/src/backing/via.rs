@@ -1,4 +1,4 @@
-//! How something deployed is reached, and what it is shown or given there.
+//! Transports of backings: programs and HTTP endpoints, with their headers and environment variables.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::credential::SecretSource;
 
-/// How something deployed is reached.
+/// Transport of a backing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackingTransport {
@@ -39,7 +39,7 @@ pub struct ProcessCommand {
 pub struct NodePlacement {
     /// Names of the nodes; empty for all.
     pub nodes: Vec<String>,
-    /// Whether it runs on one of them at a time.
+    /// True if it runs on one of them at a time.
     pub singleton: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct NodePlacement {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackingEndpoint {
-    /// Where.
+    /// URL.
     pub url: String,
     /// Headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -60,7 +60,7 @@ pub struct BackingEndpoint {
 pub enum TransportSetting {
     /// A text. `${NAME}` in it stands for an environment variable of this process, `${store:NAME}` for a secret.
     Text(String),
-    /// Whatever is found there.
+    /// Value of a secret or variable.
     From(SecretSource),
 }
 
@@ -69,7 +69,7 @@ pub enum TransportSetting {
 pub enum SettingPiece {
     /// This very text.
     Text(String),
-    /// Whatever is found there.
+    /// Value of a secret or variable.
     From(SecretSource),
 }
 
@@ -90,12 +90,12 @@ const SECRETS: [&str; 10] = [
 // === impl NodePlacement ===
 
 impl NodePlacement {
-    /// Whether every node runs a copy of its own.
+    /// Returns whether every node runs a copy of its own.
     pub const fn is_anywhere(&self) -> bool {
         self.nodes.is_empty() && !self.singleton
     }
 
-    /// Whether the node of this name may run it.
+    /// Returns whether the node of this name may run it.
     pub fn allows(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.iter().any(|name| name == node)
     }
@@ -104,7 +104,7 @@ impl NodePlacement {
 // === impl BackingTransport ===
 
 impl BackingTransport {
-    /// Where it leads, in one line, without anything that could be a secret.
+    /// Description in one line, without anything that could be a secret.
     pub fn described(&self) -> String {
         match self {
             Self::Command(command) => command.argv.first().cloned().unwrap_or_default(),
@@ -124,7 +124,7 @@ impl BackingTransport {
 // === impl TransportSetting ===
 
 impl TransportSetting {
-    /// What it is put together from. An `${` without its `}` is what it looks like.
+    /// Parts of the text. An `${` without its `}` is literal.
     pub fn pieces(&self) -> Vec<SettingPiece> {
         let text = match self {
             Self::From(source) => return vec![SettingPiece::From(source.clone())],
@@ -147,7 +147,7 @@ impl TransportSetting {
         pieces
     }
 
-    /// Where it comes from, for listings.
+    /// Origin of the value, for listings.
     pub fn described(&self) -> String {
         let described = self.pieces().into_iter().map(|piece| match piece {
             SettingPiece::Text(_) => "given".to_owned(),
@@ -156,7 +156,7 @@ impl TransportSetting {
         described.filter(|word| word != "given").reduce(|a, b| format!("{a}, {b}")).unwrap_or("given".into())
     }
 
-    /// Whether it is a secret that was written where it would be kept: its name says so, and nothing in it leads
+    /// Returns whether it is a secret that was written where it would be kept: its name says so, and nothing in it leads
     /// elsewhere.
     pub fn is_bare_secret(&self, name: &str) -> bool {
         let plain: String =

@@ -15,10 +15,10 @@ store_trait! {
 
         /// Adds an agent (`expected` none) or replaces its row if it still has the `expected` version. The row's own
         /// `version` is what it has afterwards. When the card differs from the stored one, the old one goes to history.
-        /// Answers the generation that this change made.
+        /// Returns the new generation.
         async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError>;
 
-        /// Removes an agent and what belongs to it (history, probes). Answers the generation that this made, or none
+        /// Removes an agent and what belongs to it (history, probes). Returns the new generation, or none
         /// when it was not there.
         async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError>;
 

@@ -10,13 +10,13 @@ use crate::{
 store_trait! {
     /// Approvals and their decisions. Part of every [`Store`](super::Store).
     pub trait ApprovalStore {
-        /// Writes down that something waits for approval. Answers the generation that this made.
+        /// Writes down that something waits for approval. Returns the new generation.
         async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError>;
 
-        /// What waits for approval or waited for it, newest first.
+        /// Approvals, newest first.
         async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError>;
 
-        /// Decides about something that waits. The answer says whether this decision counts: of several, in however many
+        /// Decides about something that waits. Returns whether this decision counts: of several, in however many
         /// processes, the first does. It moves the generation.
         async fn decide_approval(&self, id: &ApprovalId, decided: &ApprovalVerdict) -> Result<bool, StoreError>;
 

@@ -13,7 +13,7 @@ use crate::{
     store::StoreError,
 };
 
-/// Which audit records to read, newest first.
+/// Filter for audit records, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     /// Only those at or after this moment.
@@ -32,11 +32,11 @@ pub struct AuditFilter {
     pub admin: bool,
     /// Only those older than this record.
     pub before: Option<u64>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
-/// How an invocation that is on record came out.
+/// Outcome of a recorded invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditOutcome {
     /// It ended well.
@@ -47,36 +47,36 @@ pub enum AuditOutcome {
     Denied,
 }
 
-/// A record of the audit trail.
+/// A record of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAuditEvent {
     /// Its place in the trail. Numbers grow; some are never given.
     pub record: u64,
-    /// The number that was given before it. Whoever has seen less than that has missed what was forgotten since.
+    /// The number that was given before it. A reader that has seen less has missed swept records.
     pub follows: u64,
     /// Seals this record and all before it, in hex.
     pub seal: String,
-    /// What was announced.
+    /// The event.
     pub event: AuditEvent,
 }
 
-/// Whether the audit trail is as it was written.
+/// True if the audit log is as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChainVerification {
     /// It is.
     Sound {
-        /// How many records there are.
+        /// Number of records.
         records: u64,
         /// The last record's number; zero when nothing was ever written.
         last: u64,
-        /// The last record's seal. Whoever keeps a copy elsewhere can tell later whether the trail was made anew.
+        /// The last record's seal. A copy kept elsewhere shows later whether the log was made anew.
         seal: String,
     },
     /// It is not.
     Broken {
         /// The first record that does not fit.
         record: u64,
-        /// What is wrong with it.
+        /// Description of the damage.
         why: String,
     },
 }
@@ -84,14 +84,14 @@ pub enum ChainVerification {
 store_trait! {
     /// Audit log, and the costs in it. Part of every [`Store`](super::Store).
     pub trait AuditStore {
-        /// Appends to the audit trail what belongs to no task. Arguments are kept with the first announcement of an invocation
+        /// Appends to the audit log what belongs to no task. Arguments are kept with the first announcement of an invocation
         /// only ([`AuditEvent::record`]).
         async fn audit(&self, events: Vec<AuditEvent>) -> Result<(), StoreError>;
 
         /// Audit records of a scope's org, newest first.
         async fn audit_records(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<StoredAuditEvent>, StoreError>;
 
-        /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
+        /// At most `limit` records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
         /// is any. Records that were swept are not among them: then the first follows a higher number than this one.
         ///
         /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
@@ -102,15 +102,15 @@ store_trait! {
         /// wait.
         async fn last_audit_number(&self) -> Result<u64, StoreError>;
 
-        /// Reads the whole audit trail and compares it with its seals.
+        /// Reads the whole audit log and compares it with its seals.
         async fn verify_audit(&self) -> Result<ChainVerification, StoreError> {
             self.verify_audit_with_progress(Arc::default()).await
         }
 
-        /// The same for somebody who wants to know how far it is: `reached` is the number of the last record that was compared.
+        /// Verifies the audit log and reports progress: `reached` is the number of the last record that was compared.
         async fn verify_audit_with_progress(&self, reached: Arc<AtomicU64>) -> Result<ChainVerification, StoreError>;
 
-        /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
+        /// Stated costs of the completed calls of a scope's org, in the order of the keys.
         async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
     }
 }
@@ -118,12 +118,12 @@ store_trait! {
 // === impl AuditFilter ===
 
 impl AuditFilter {
-    /// The newest so many.
+    /// Filter of the newest `limit` records.
     pub fn newest(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Whether a record of this event is asked for, wherever in the trail it stands.
+    /// Returns whether a record of this event is asked for, wherever in the trail it stands.
     pub fn fits(&self, event: &AuditEvent) -> bool {
         let verb = &event.verb;
         let outcome = |outcome| match outcome {

@@ -24,15 +24,15 @@ store_trait! {
         /// the version in force; zero, where there is none. Answers the version that it has: one more than any there ever was.
         async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[FlowSchedule]) -> Result<u64, StoreError>;
 
-        /// Removes a definition; its runs keep what they began with. Answers the generation that this made, or none when it was
+        /// Removes a definition; its runs keep what they began with. Returns the new generation, or none when it was
         /// not there.
         async fn remove_flow(&self, scope: &Scope, name: &str) -> Result<Option<u64>, StoreError>;
 
-        /// Writes a new run down with its first steps, for whoever drives it. `false` when it is there already: then nothing was
+        /// Adds a run with its first steps and its driver. False if it exists already: then nothing was
         /// written.
         async fn begin_run(&self, run: &FlowRun, driver: &str, steps: &[FlowStep]) -> Result<bool, StoreError>;
 
-        /// Takes a run: whoever drove it before can write nothing any more. One that is over is only answered.
+        /// Takes a run: its previous driver can write nothing any more. A run that is over is only returned.
         async fn take_run(&self, id: &TaskId, driver: &str) -> Result<Option<RunRecord>, StoreError>;
 
         /// A run as it stands, with its steps in the order they began.
@@ -41,13 +41,13 @@ store_trait! {
         /// Runs of a project, newest first.
         async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<FlowRun>, StoreError>;
 
-        /// Writes down what has changed. `false` when the run is over or somebody else has taken it: then nothing was written.
+        /// Stores changes of a run. False if the run is over or has another driver: then nothing was written.
         async fn change_run(&self, change: RunChange) -> Result<bool, StoreError>;
 
-        /// Calls a run off, whoever drives it. Answers how it stood, or none when it is not there or over already.
+        /// Cancels a run, whichever driver it has. Returns its last state, or none when it is not there or over already.
         async fn cancel_run(&self, id: &TaskId, at: Timestamp) -> Result<Option<RunRecord>, StoreError>;
 
-        /// Runs that wait though their moment has come, at most so many. Their next moment is `again`: until then nobody else gets
+        /// Runs that wait though their moment has come, at most `limit`. Their next moment is `again`: until then nobody else gets
         /// them.
         async fn wake_runs(
             &self,
@@ -59,11 +59,11 @@ store_trait! {
         /// The schedules of a project.
         async fn schedules(&self, scope: &Scope) -> Result<Vec<FlowSchedule>, StoreError>;
 
-        /// Schedules whose moment has come, at most so many. Until the lease is over, or [`Self::record_schedule_run`] ends it,
+        /// Schedules whose moment has come, at most `limit`. Until the lease is over, or [`Self::record_schedule_run`] ends it,
         /// nobody else gets them.
         async fn due_schedules(&self, lease: &DeliveryLease, limit: usize) -> Result<Vec<FlowSchedule>, StoreError>;
 
-        /// Says when a schedule comes next and as which task, and lets go of it; refused when `holder` does not have it any more.
+        /// Stores the next time and task of a schedule and releases it; rejected when `holder` does not have the lease any more.
         async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError>;
     }
 }

@@ -26,14 +26,14 @@ pub struct MessageClaim {
     pub at: Timestamp,
 }
 
-/// So many tasks are told of one name for a message. Clients that name all of theirs alike get no more of them.
+/// Maximum number of tasks found by one message id. Clients that reuse one id for all messages get no more.
 pub const MAX_TASKS_PER_MESSAGE: usize = 16;
 
 store_trait! {
     /// Messages that began tasks, and claims on them, for deduplication. Part of every [`Store`](super::Store).
     pub trait MessageStore {
         /// The tasks that began with messages of that name of a caller's, the newest first and no more than [`MAX_TASKS_PER_MESSAGE`].
-        /// It makes nobody wait, so what this process acknowledged a moment ago may be missing: whoever asks remembers that much
+        /// It does not flush the write buffer, so tasks acknowledged a moment ago may be missing: the caller remembers that much
         /// itself.
         async fn tasks_by_message(
             &self,
@@ -43,7 +43,7 @@ store_trait! {
         ) -> Result<Vec<TaskHead>, StoreError>;
 
         /// A number for each message that began a task ([`hash_message`]), for a process that is the only one at work and has
-        /// all of them at most `limit`; none where that is not so, or cannot be told. Whoever has them need not ask
+        /// all of them at most `limit`; none where that is not so or not known. A caller that has them need not call
         /// [`Self::tasks_by_message`] about messages whose number is not among them.
         async fn message_numbers(&self, runner: ProcessId, limit: usize) -> Result<Option<Vec<u64>>, StoreError>;
 

@@ -19,7 +19,7 @@ store_trait! {
         /// All nodes, by name.
         async fn nodes(&self, now: Timestamp) -> Result<Vec<NodeStatus>, StoreError>;
 
-        /// Orders a node to be drained, or undoes it. Answers whether there is such a node.
+        /// Orders a node to be drained, or undoes it. Returns whether there is such a node.
         async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> Result<bool, StoreError>;
 
         /// Says that a process serves no more. Its node is forgotten, unless it is to be drained when it starts again.

@@ -16,7 +16,7 @@ store_trait! {
         /// that this made.
         async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError>;
 
-        /// The changes of one policy, newest first: at least so many as [`crate::policy::MAX_POLICY_VERSIONS`].
+        /// The changes of one policy, newest first: at least [`crate::policy::MAX_POLICY_VERSIONS`].
         async fn policy_history(&self, name: &str) -> Result<Vec<RecordedPolicyChange>, StoreError>;
     }
 }

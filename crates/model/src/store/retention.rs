@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::layer::store_trait;
 use crate::{ids::OrgId, store::StoreError};
 
-/// What to forget.
+/// Limits of what is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SweepLimits {
     /// Tasks that ended before this moment.
@@ -18,12 +18,12 @@ pub struct SweepLimits {
     pub max_bytes: Option<u64>,
 }
 
-/// What was forgotten.
+/// Numbers of removed rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// How many tasks.
+    /// Number of tasks.
     pub tasks: u64,
-    /// How many audit records.
+    /// Number of audit records.
     pub audit: u64,
 }
 

@@ -15,10 +15,10 @@ use crate::{
 store_trait! {
     /// Routing decisions, slots of agents, and learned success rates. Part of every [`Store`](super::Store).
     pub trait RoutingStore {
-        /// What a decision needs to know of these agents. Those nobody knows anything about are left out.
+        /// Routing facts of these agents. Agents without any are left out.
         async fn routing_stats(&self, query: &RoutingStatsQuery) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError>;
 
-        /// How well an agent does each type of work that it was observed at, what it was observed at last first.
+        /// Success of an agent at each observed type of work, the latest first.
         async fn success_rates(
             &self,
             org: &OrgId,
@@ -34,7 +34,7 @@ store_trait! {
         /// whether it is news: each play ends once.
         async fn end_assignment(&self, task: &TaskId, end: &AssignmentEnd) -> Result<bool, StoreError>;
 
-        /// Plays whose tasks are over though nobody has said so, the oldest first, at most so many.
+        /// Plays whose tasks are over though nobody has said so, the oldest first, at most `limit`.
         async fn ended_assignments(&self, limit: usize) -> Result<Vec<EndedAssignment>, StoreError>;
 
         /// Decisions of a scope, newest first, with what became of them.

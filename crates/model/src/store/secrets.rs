@@ -10,9 +10,9 @@ use crate::{credential::Secret, store::StoreError};
 pub struct SealedSecret {
     /// Its name; part of what is sealed, so no secret can be passed off as another.
     pub name: String,
-    /// Which key opens it.
+    /// Id of the key that decrypts it.
     pub key: String,
-    /// What was encrypted, and whatever the cipher needs to open it.
+    /// Ciphertext with its nonce.
     pub text: Vec<u8>,
     /// When it was set.
     pub set_at: Timestamp,
@@ -27,7 +27,7 @@ store_trait! {
         /// Keeps these secrets, all of them or none, in place of those with the same names.
         async fn put_secrets(&self, secrets: Vec<SealedSecret>) -> Result<u64, StoreError>;
 
-        /// Forgets a secret. Answers the generation that this made, or none when it was not there.
+        /// Forgets a secret. Returns the new generation, or none when it was not there.
         async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;
 
         /// The random text that is kept under a name: `fresh`, if there is none yet. Everybody is answered the same for ever, and

@@ -51,7 +51,7 @@ store_trait! {
         /// Removes a message that was delivered.
         async fn remove_session_message(&self, number: u64) -> Result<(), StoreError>;
 
-        /// Whether the end of a session was written.
+        /// Returns whether the end of a session was written.
         async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError>;
     }
 }

@@ -1,4 +1,4 @@
-//! What the processes on one store share so that limits and circuit breakers hold for all of them together.
+//! Usage that the processes on one store share, so that limits and circuit breakers hold for all of them together.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,7 +11,7 @@ pub const OPENING_SHARED_FOR: SignedDuration = SignedDuration::from_secs(10);
 /// Calls counted under a key in one time window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCount {
-    /// What is counted: the calls of an org, or of a tool by a caller.
+    /// Counter: the calls of an org, or of a tool by a caller.
     pub key: String,
     /// Start of the window, in seconds since 1970.
     pub began_at: i64,
@@ -66,7 +66,7 @@ store_trait! {
 // === impl UsageReport ===
 
 impl UsageReport {
-    /// Whether there is anything to write.
+    /// Returns whether there is anything to write.
     pub fn has_news(&self) -> bool {
         !self.openings.is_empty() || self.counts.iter().any(|count| count.calls > 0)
     }

@@ -14,22 +14,22 @@ use crate::{
     task::{TaskHead, TaskState},
 };
 
-/// What is added to a task in one go.
+/// Events that are added to a task together.
 #[derive(Clone, Debug)]
 pub struct TaskAppend {
     /// The head as it is after the events.
     pub head: TaskHead,
-    /// How many events the task had before.
+    /// Number of events before these.
     pub expected: u64,
     /// The events, in order.
     pub events: Vec<Event>,
     /// When they happened.
     pub at: Timestamp,
-    /// What the bus announces with them.
+    /// Audit events of these events.
     pub audit: Vec<AuditEvent>,
 }
 
-/// Which tasks to list, newest first.
+/// Filter for a list of tasks, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
     /// Only this caller's.
@@ -44,11 +44,11 @@ pub struct TaskFilter {
     pub open: bool,
     /// Only those older than this one: the last id of the page before.
     pub before: Option<TaskId>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
-/// Which of a caller's tasks to list that belong to conversations, the last changed first.
+/// Filter for a caller's tasks in conversations, the last changed first.
 #[derive(Clone, Debug)]
 pub struct ConversationFilter {
     /// Only this caller's.
@@ -63,7 +63,7 @@ pub struct ConversationFilter {
     pub since: Option<Timestamp>,
     /// Only those behind this one: when the last of the page before had changed, and its id.
     pub behind: Option<(Timestamp, TaskId)>,
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
 }
 
@@ -75,7 +75,7 @@ pub const MAX_COUNTED_TASKS: u64 = 10_000;
 pub struct ConversationTasks {
     /// The tasks of this page.
     pub heads: Vec<TaskHead>,
-    /// How many there are on all pages, counted up to [`MAX_COUNTED_TASKS`]: more are not counted for every page.
+    /// Number of tasks on all pages, counted up to [`MAX_COUNTED_TASKS`]: more are not counted for every page.
     pub total: u64,
 }
 
@@ -85,7 +85,7 @@ store_trait! {
         /// Writes a new task down, with what the bus announces. It is durable when this returns.
         async fn open_task(&self, head: &TaskHead, audit: Vec<AuditEvent>) -> Result<(), StoreError>;
 
-        /// The same for a task that begins with something: these events, which `head` has taken in already and which happened when
+        /// Adds a new task with its first events, which `head` has taken in already and which happened when
         /// it was last changed.
         async fn begin_task(
             &self,
@@ -109,7 +109,7 @@ store_trait! {
         /// A caller's tasks that belong to conversations, the last changed first.
         async fn conversation_tasks(&self, scope: &Scope, filter: &ConversationFilter) -> Result<ConversationTasks, StoreError>;
 
-        /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
+        /// Number of open tasks of each agent of an org. Agents without any are left out. A call that was
         /// refused is no task.
         async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError>;
     }

@@ -12,7 +12,7 @@ pub struct CreatedTenant {
     pub scope: Scope,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Who created it.
+    /// Its creator.
     pub created_by: String,
 }
 
@@ -22,10 +22,10 @@ store_trait! {
         /// Orgs and projects that were created by name, in their order.
         async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError>;
 
-        /// Adds an org or project. Answers whether it is new.
+        /// Adds an org or project. Returns whether it is new.
         async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError>;
 
-        /// Removes an org or project. Answers whether it was there.
+        /// Removes an org or project. Returns whether it was there.
         async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError>;
     }
 }

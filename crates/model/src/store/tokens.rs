@@ -17,13 +17,13 @@ pub struct Token {
     pub id: String,
     /// SHA-256 of the token, in hex.
     pub hash: String,
-    /// Where it may look.
+    /// Org and project that it can see.
     pub scope: Scope,
-    /// Who comes with it.
+    /// Caller that the token identifies.
     pub caller: CallerId,
-    /// What that caller is.
+    /// Kind of the caller.
     pub kind: CallerKind,
-    /// What may be done with it.
+    /// Scopes of the token.
     pub rights: TokenScopes,
     /// When it was made.
     pub created_at: Timestamp,
@@ -33,7 +33,7 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
     /// The caller that made it, or the operator at the machine; nothing where that was before it was noted.
     pub created_by: Option<String>,
-    /// The token that a console session was begun with, where this row is one; empty for one that somebody else has signed. No bearer token
+    /// The token that a console session was begun with, where this row is one; empty for one of an external issuer. No bearer token
     /// leads to such a row.
     pub session_of: Option<String>,
 }
@@ -47,7 +47,7 @@ store_trait! {
         /// Adds a token. With a console session, those are forgotten whose time was over when it was made.
         async fn put_token(&self, token: &Token) -> Result<(), StoreError>;
 
-        /// Marks a token as revoked at this moment. Answers the generation that this made, or none when there is no such
+        /// Marks a token as revoked at this moment. Returns the new generation, or none when there is no such
         /// token or it was revoked before.
         async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError>;
     }

@@ -212,7 +212,7 @@ impl ArchiveSource {
     }
 }
 
-/// Whether a name stays below the folder that it is unpacked to.
+/// Returns whether a name stays below the folder that it is unpacked to.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -1,6 +1,6 @@
 //! Record of a restore: the manifest of the backup, kept in the data folder until the database is first used.
 //!
-//! A backup is compared with its checksums while it is unpacked. Until somebody writes to the restored files they must stay as they were, so damage on the way to
+//! A backup is compared with its checksums while it is unpacked. Until a process writes to the restored files they must stay as they were, so damage on the way to
 //! the first start is found as well.
 
 use std::{

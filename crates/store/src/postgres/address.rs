@@ -14,28 +14,28 @@ use tokio_postgres::{
 
 use crate::{config::StoreUrl, error::DatabaseError};
 
-/// How long a server may take to answer at all.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what was sent may stay unacknowledged before a connection counts as broken.
+/// Time without a TCP acknowledgement after which a connection counts as broken.
 const UNACKED_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a connection may be idle before the other side is asked whether it is still there.
+/// Idle time after which keepalive probes are sent.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
-/// Where the database is.
+/// Location of the database.
 pub(super) struct Address {
     pub(super) config: Config,
-    /// Whether to encrypt, and whom to trust then instead of the public authorities.
+    /// True if to encrypt, and whom to trust then instead of the public authorities.
     pub(super) tls: Option<TlsPolicy>,
 }
 
-/// Whose signature on a certificate counts.
+/// Authorities whose certificates are accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TlsPolicy {
-    /// Those that browsers trust.
+    /// Public authorities.
     Public,
-    /// Those in a file.
+    /// Authorities in a file.
     File(PathBuf),
 }
 
@@ -83,7 +83,7 @@ impl Address {
     }
 }
 
-/// Whether a server is on this machine.
+/// Returns whether a server is on this machine.
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),

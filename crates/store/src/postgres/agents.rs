@@ -22,10 +22,10 @@ use super::{
 };
 use crate::open::CardParser;
 
-/// So many probes are kept per agent, the newest.
+/// Maximum number of probes kept per agent, the newest.
 const MAX_PROBES: i64 = 200;
 
-/// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
+/// Maximum number of replaced cards kept per agent, the newest: a remote that rewrites its card each time must not fill
 /// the disk.
 const MAX_OLD_CARDS: i64 = 100;
 
@@ -105,7 +105,7 @@ pub(super) async fn put(
     Ok(())
 }
 
-/// Removes a row, with all that belongs to it. Answers whether it was there.
+/// Removes a row, with all that belongs to it. Returns whether it was there.
 pub(super) async fn remove(client: &impl GenericClient, id: &AgentId) -> Result<bool, PostgresError> {
     sql::execute(client, "DELETE FROM arms WHERE agent = $1", &[&id.as_str()]).await?;
     Ok(sql::execute(client, "DELETE FROM agent_cards WHERE id = $1", &[&id.as_str()]).await? > 0)
@@ -157,7 +157,7 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
     })
 }
 
-/// Where the token comes from, as JSON. A token that was handed over is never written down.
+/// Source of the credential as JSON. A secret that was handed over is never stored.
 fn credential_text(credential: Option<&Credential>) -> Result<Option<String>, PostgresError> {
     match credential {
         None | Some(Credential { source: SecretSource::Held(_), .. }) => Ok(None),

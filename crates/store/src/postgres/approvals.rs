@@ -1,4 +1,4 @@
-//! What waits for approval, and what was decided.
+//! Approvals and their decisions.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ impl ApprovalStore for PostgresStore {
     }
 
     async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
-        Ok(settle(&self.client().await?, id).await?)
+        Ok(close(&self.client().await?, id).await?)
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Res
     inserted.map_err(|failure| failure.or_taken("approvals_pkey", || format!("the approval {}", approval.id)))
 }
 
-/// Those that are asked for, newest first.
+/// Approvals that match a filter, newest first.
 pub(super) async fn list(
     client: &impl GenericClient,
     filter: &ApprovalFilter,
@@ -94,8 +94,8 @@ pub(super) async fn decide(
     Ok(sql::execute(client, update, &[&id.as_str(), &json(decided)?]).await? > 0)
 }
 
-/// Says that one need not be looked at again. Answers whether that is news.
-pub(super) async fn settle(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, PostgresError> {
+/// Says that one need not be looked at again. Returns whether that is news.
+pub(super) async fn close(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, PostgresError> {
     let update = "UPDATE approvals SET settled = TRUE WHERE id = $1 AND NOT settled";
     Ok(sql::execute(client, update, &[&id.as_str()]).await? > 0)
 }

@@ -1,4 +1,4 @@
-//! The audit trail, to read: what the bus announced, each record sealed in the chain of the process that wrote it ([`chains`](super::chains)).
+//! The audit log, to read: what the bus announced, each record sealed in the chain of the process that wrote it ([`chains`](super::chains)).
 //!
 //! The number of a record is given before its transaction is committed, so a lower one can appear after a higher one. Whoever reads
 //! along must not miss it: each writer holds an advisory lock on the number that was given last before its own, and readers
@@ -37,16 +37,16 @@ use super::{
 };
 use crate::audit_chain::{ChainLink, hex, number};
 
-/// How many records go at most in one sweep, so that nobody waits long for it.
+/// Maximum number of records removed by one sweep, so that no writer waits long for it.
 const MAX_SWEPT_RECORDS: i64 = 5_000;
 
-/// Whoever reads along is given no more text than about this at once.
+/// Approximate maximum text of one page of records.
 const MAX_PAGE_BYTES: i64 = 1024 * 1024;
 
 /// The upper bits of the locks on numbers of records; the lower 44 are the number.
 const LOCKS: i64 = 0x5_2494;
 
-/// Whoever holds this lock sweeps.
+/// Advisory lock of the process that sweeps.
 const SWEEPING: i64 = 0x0052_4941_4c54_4f01;
 
 /// The number that was given last.
@@ -59,7 +59,7 @@ pub(super) const HOLD: &str = "
         (SELECT number FROM generation) AS number
     FROM audit_records";
 
-/// Where each chain begins after what was swept, and where it ends.
+/// Link of each chain: its begin after the swept records, or its end.
 type Ends = HashMap<i64, ChainLink>;
 
 #[async_trait]
@@ -155,7 +155,7 @@ pub(super) async fn trail(
     rows.iter().map(audited).collect()
 }
 
-/// At most so many records behind this one, in order.
+/// At most `limit` records behind this one, in order.
 pub(super) async fn after(
     client: &impl GenericClient,
     record: u64,
@@ -231,7 +231,7 @@ pub(super) async fn verify(
     Ok(ChainVerification::Sound { records, last: number(newest), seal: seal_of(&ends) })
 }
 
-/// Forgets the oldest records from before `moment`. Answers how many went. If somebody else is sweeping, it is left to them.
+/// Forgets the oldest records from before `moment`. Returns their number. If another process is sweeping, nothing is done.
 pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, PostgresError> {
     let lock = sql::row(client, "SELECT pg_try_advisory_xact_lock($1)", &[&SWEEPING]).await?;
     if !lock.try_get::<_, bool>(0)? {
@@ -256,7 +256,7 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
     sql::execute(client, "DELETE FROM audit WHERE record <= $1", &[&up_to]).await
 }
 
-/// Whether a record is the one that follows `link` in its chain.
+/// Returns whether a record is the one that follows `link` in its chain.
 fn follow(
     chain: i64,
     link: &ChainLink,
@@ -288,7 +288,7 @@ fn follow(
     Ok(Ok(next))
 }
 
-/// What records say about the ends of other chains, by chain and number, as far as it was not swept.
+/// Cross links in the records, by chain and number, as far as they were not swept.
 async fn crossings(
     reading: &Transaction<'_>,
     swept: &Ends,
@@ -309,7 +309,7 @@ async fn links(client: &impl GenericClient, select: &str) -> Result<Ends, Postgr
     rows.iter().map(|row| Ok((row.try_get("chain")?, link(row, "number", "seal")?))).collect()
 }
 
-/// Where what is left of a chain begins.
+/// First link of a chain after the swept records.
 fn begin(swept: &Ends, chain: i64) -> ChainLink {
     swept.get(&chain).copied().unwrap_or_else(|| start(chain))
 }
@@ -333,7 +333,7 @@ fn seal_of(ends: &Ends) -> String {
     }
 }
 
-/// A record as people are told of it.
+/// Converts a row into a record.
 fn named(chain: i64, record: i64) -> String {
     if chain == 0 { record.to_string() } else { format!("{record} of chain {chain}") }
 }

@@ -1,7 +1,7 @@
 //! The chains that audit records are sealed in: one for each process that writes.
 //!
 //! A process remembers where its chain ends, and each commit moves that end on only from there. So nobody waits for a lock, and a chain
-//! that somebody else has taken meanwhile is noticed before anything is written to it. From time to time a chain says where the
+//! that another process has taken meanwhile is noticed before anything is written to it. From time to time a chain says where the
 //! others end ([`CrossLink`]): none of them can be removed as a whole.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::audit_chain::{ChainLink, hex};
 /// A chain that was not used for so long can be taken by another process.
 const REUSE_AFTER: Duration = Duration::from_secs(60);
 
-/// How often a chain says where the others end.
+/// Interval of cross links to the ends of other chains.
 const CROSS_LINK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The phase of a record that says where other chains end. It is no event: nobody is shown it.
@@ -51,7 +51,7 @@ pub(super) struct Chain {
     cross_links_at: Instant,
 }
 
-/// Where another chain ended when a record was written.
+/// End of another chain when a record was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CrossLink {
     pub(super) chain: i64,
@@ -59,7 +59,7 @@ pub(super) struct CrossLink {
     pub(super) seal: String,
 }
 
-/// What a record is searched by. It is taken from the event, and compared with it again by whoever verifies.
+/// Searchable columns of a record. They are taken from the event, and verification compares them with it.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct Filed<'a> {
     phase: &'a str,
@@ -134,7 +134,7 @@ impl Chain {
         self.id
     }
 
-    /// Where the others end, if that is to be said now.
+    /// Ends of the other chains, if a cross link is due.
     pub(super) async fn read_cross_links(&self, client: &PgClient) -> Result<Vec<CrossLink>, PostgresError> {
         if Instant::now() < self.cross_links_at {
             return Ok(Vec::new());
@@ -173,7 +173,7 @@ impl Chain {
         Ok(SealedRecords { records, links })
     }
 
-    /// Moves its end on in the database, from where we think it is. Answers whether it was there.
+    /// Moves its end on in the database, from where we think it is. Returns whether it was there.
     pub(super) async fn advance(
         &self,
         client: &impl GenericClient,

@@ -1,4 +1,4 @@
-//! How our values stand in columns, and how they are read back.
+//! Conversion between values and columns.
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -91,7 +91,7 @@ pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// How many rows are wanted at most.
+/// Row limit as a parameter.
 pub(super) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

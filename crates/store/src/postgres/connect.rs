@@ -1,6 +1,6 @@
 //! Connections, and the schema they find.
 //!
-//! Several processes may open one database at the same moment, the very first included. Whoever changes the schema holds
+//! Several processes may open one database at the same moment, the very first included. The process that changes the schema holds
 //! a lock in the database meanwhile, so that one of them does it and the others find it done.
 
 use std::time::Duration;
@@ -41,16 +41,16 @@ const MIGRATIONS: [(&str, &str); 13] = [
 /// The number of that schema.
 const SCHEMA: usize = 13;
 
-/// Whoever holds this lock changes the schema.
+/// Advisory lock of the process that changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;
 
-/// How soon a process asks again for that lock while another one has it.
+/// Delay between two attempts to get that lock.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
-/// How long somebody waits for a connection that others use.
+/// Maximum wait for a pooled connection.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// So many connections.
+/// Opens a pool of connections.
 pub(super) fn pool(
     DatabaseEndpoint { target, tls }: DatabaseEndpoint,
     config: &Config,

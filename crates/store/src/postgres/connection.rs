@@ -10,7 +10,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::error::PostgresError;
 
-/// How statements are sent.
+/// Mode in which statements are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementMode {
     /// Prepared once per connection, under a name.
@@ -51,7 +51,7 @@ impl Pool {
         Self { pool, mode }
     }
 
-    /// The same connections, with statements sent that way.
+    /// Pool with another statement mode.
     pub(super) fn with_mode(self, mode: StatementMode) -> Self {
         Self { mode, ..self }
     }

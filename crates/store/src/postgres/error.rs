@@ -1,4 +1,4 @@
-//! What can be wrong with a database server, told to the person who can mend it.
+//! Errors of a database server, with their fix.
 //!
 //! Of what the server says, only its message and its code are passed on: the details behind them repeat the values that
 //! were written.
@@ -30,7 +30,7 @@ impl PostgresError {
         Self::Refused(StoreError::Corrupt(what.to_string()))
     }
 
-    /// Whether one line among many could have caused it: a connection that broke is no line's fault.
+    /// Returns whether one line among many could have caused it: a connection that broke is no line's fault.
     pub(super) fn may_be_one_lines(&self) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -39,7 +39,7 @@ impl PostgresError {
         }
     }
 
-    /// What everybody is told who waited for the same.
+    /// Error for all callers that waited for one transaction.
     pub(super) fn fault(&self) -> DatabaseError {
         match self {
             Self::Refused(error) => DatabaseError::plain(error.to_string()),
@@ -48,7 +48,7 @@ impl PostgresError {
         }
     }
 
-    /// The same for rows that cannot be written because one with such a value is there: `taken` says what `constraint` is
+    /// Turns a violation of a unique constraint into [`StoreError::Taken`]: `taken` names what `constraint` is
     /// about.
     pub(super) fn or_taken(self, constraint: &str, taken: impl FnOnce() -> String) -> Self {
         match &self {
@@ -97,7 +97,7 @@ impl From<PostgresError> for StoreError {
     }
 }
 
-/// What to do about an error of the server or of the way there.
+/// Error of the server or the connection, with its fix.
 fn fault(error: &SqlError) -> DatabaseError {
     let Some(server) = error.as_db_error() else {
         let what =
@@ -140,12 +140,12 @@ fn violated(error: &SqlError) -> Option<&str> {
     server.constraint()
 }
 
-/// Whether the server does not take a value: a data exception (class 22), or one beyond its limits (class 54).
+/// Returns whether the server does not take a value: a data exception (class 22), or one beyond its limits (class 54).
 fn is_unwritable(error: &SqlError) -> bool {
     error.code().is_some_and(|code| ["22", "54"].iter().any(|class| code.code().starts_with(class)))
 }
 
-/// Whether a value in a column was not what it should be.
+/// Returns whether a value in a column was not what it should be.
 fn is_unreadable(error: &SqlError) -> bool {
     error.as_db_error().is_none() && error.to_string().starts_with("error deserializing column")
 }

@@ -116,10 +116,10 @@ impl FlowStore for PostgresStore {
         lease: &DeliveryLease,
         limit: usize,
     ) -> Result<Vec<FlowSchedule>, StoreError> {
-        Ok(schedules::due(&self.client().await?, lease, limit).await?)
+        Ok(schedules::lease_due(&self.client().await?, lease, limit).await?)
     }
 
     async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError> {
-        Ok(schedules::note(&self.client().await?, schedule, holder).await?)
+        Ok(schedules::record_run(&self.client().await?, schedule, holder).await?)
     }
 }

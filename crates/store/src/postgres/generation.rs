@@ -1,9 +1,9 @@
-//! The number that tells other processes that something has changed.
+//! Generation: counter by which processes notice changes.
 //!
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on every call
 //! is a copy of it in memory. Our own changes move the copy before they are acknowledged; those of other processes wake a
 //! connection that listens, which reads the number then. It reads it every second too, and after every new connection, so that a
-//! lost message costs a moment and a lost connection is noticed. Behind a pooler nobody can listen, and the number is polled. Whoever has changed a right or a name waits for these copies ([`ack_barrier`]).
+//! lost notification costs a moment and a lost connection is noticed. Behind a pooler nobody can listen, and the number is polled. A change of permissions or names waits for these copies ([`ack_barrier`]).
 
 mod ack_barrier;
 
@@ -27,29 +27,29 @@ use super::{
 };
 use crate::{audit_chain::number, error::DatabaseError};
 
-/// What a change is called by.
+/// Notification channel of changes.
 const CHANNEL: &str = "rialto_generation";
 
-/// How often the number is read although nobody has said anything.
+/// Interval of reads without a notification.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it is read where nobody can say anything because a pooler lies between.
+/// Interval of polls behind a pooler, where notifications do not arrive.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a change waits until other processes have polled it: one interval and the time to read.
+/// Time until other processes have polled a change: one interval and the time to read.
 const POLL_WAIT: Duration = Duration::from_millis(250);
 
 /// A server that takes longer to answer than this is not there.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon a lost connection is made again.
+/// Delay before a lost connection is opened again.
 const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// The copy in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GenerationCopy(Arc<AtomicU64>);
 
-/// How changes by other processes are noticed.
+/// Mechanism that notices changes of other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeNotice {
     /// A connection listens.
@@ -85,7 +85,7 @@ impl GenerationCopy {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Moves it on to `number`, unless somebody has moved it further.
+    /// Moves it on to `number`, unless it is further already.
     pub(super) fn advance(&self, number: u64) {
         self.0.fetch_max(number, Ordering::Release);
     }
@@ -101,7 +101,7 @@ pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Po
     Ok(number(row.try_get(0)?))
 }
 
-/// Counts one more change. It belongs into the transaction that makes the change; whoever listens is told when that is
+/// Counts one more change. It belongs into the transaction that makes the change; listeners are notified when that is
 /// committed.
 pub(super) async fn next(client: &impl GenericClient) -> Result<u64, PostgresError> {
     let row = sql::row(client, "UPDATE generation SET number = number + 1 RETURNING number", &[]).await?;
@@ -170,7 +170,7 @@ fn log_recovery(is_lost: &mut bool) {
     }
 }
 
-/// Ends a task together with whoever waits for it.
+/// Ends a task together with its waiter.
 struct AbortOnDrop(tokio::task::AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -179,12 +179,12 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Keeps a connection going, and wakes whoever waits for a message. Several messages wake once.
+/// Drives a connection and wakes the waiter for notifications. Several notifications wake once.
 async fn drive(mut connection: Connection<Socket, Encrypted<Socket>>, wake: mpsc::Sender<()>) {
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     while let Some(Ok(message)) = messages.next().await {
         if matches!(message, AsyncMessage::Notification(_)) {
-            // Full is as good: somebody is about to look.
+            // A full channel is as good: a read is about to happen.
             let _ = wake.try_send(());
         }
     }

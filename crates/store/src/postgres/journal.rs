@@ -33,7 +33,7 @@ use super::{
 };
 use crate::error::DatabaseError;
 
-/// So many transactions are under way at a time: while one waits for the disk, the other is made.
+/// Number of concurrent transactions: while one waits for the disk, the other is prepared.
 pub(super) const WRITERS: usize = 2;
 
 /// Maximum lines of one transaction.
@@ -42,19 +42,19 @@ pub(super) const WRITERS: usize = 2;
 /// PostgreSQL and this process wait for each other in turn; with it, one batch is written while the next one is made.
 const MAX_BATCH_LINES: usize = 32;
 
-/// So many may wait; then their askers wait.
+/// Length of the queue; callers wait when it is full.
 const QUEUE_WRITES: usize = 1024;
 
-/// When so many went together, the next ones are waited for.
+/// Batch size from which the next batch waits for more writes.
 const MIN_BATCH_TO_WAIT: usize = 8;
 
 /// So long.
 const BATCH_DELAY: Duration = Duration::from_millis(2);
 
-/// How long a transaction may take before it counts as lost.
+/// Timeout of a transaction.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many chains of audit records are tried when others use them.
+/// Maximum number of audit chains tried when others use them.
 const MAX_CHAINS_TRIED: usize = 8;
 
 /// Something to be written to the journal.
@@ -63,17 +63,17 @@ pub(super) enum JournalWrite {
     Open(Box<TaskAppend>),
     /// Something that has happened to a task.
     Append(Box<TaskAppend>),
-    /// What was announced and belongs to no task.
+    /// Audit events that belong to no task.
     Audit(Vec<AuditEvent>),
     /// A claim of a message.
     Claim(MessageClaim),
 }
 
-/// A claim that somebody else has made before is told to whoever wanted to make one.
+/// The claim of another task, if there is one.
 type Outcome = Result<Option<MessageClaim>, StoreError>;
 type Job = (JournalWrite, oneshot::Sender<Outcome>);
 
-/// Where lines are handed over.
+/// Handle that submits writes to the batcher.
 #[derive(Clone)]
 pub(super) struct Journal(mpsc::Sender<Job>);
 
@@ -94,7 +94,7 @@ struct BatchWriter {
     pool: Pool,
     generation: GenerationCopy,
     own: OwnRunners,
-    /// Whether the connection may be left in the middle of a transaction.
+    /// True if the connection may be left in the middle of a transaction.
     is_dirty: bool,
     /// Its chain of audit records; none while it must be read again.
     chain: Option<Chain>,
@@ -108,7 +108,7 @@ enum BatchOutcome {
     Committed(HashMap<String, MessageClaim>),
     /// Nothing is written, because of these.
     Refused(Vec<(usize, StoreError)>),
-    /// Nothing is written, because somebody else has added to our chain.
+    /// Nothing is written, because another process has added to our chain.
     ChainTaken,
 }
 
@@ -134,7 +134,7 @@ impl Journal {
         Self(sender)
     }
 
-    /// Writes a line, also when its asker stops waiting.
+    /// Writes, also when its caller stops waiting.
     pub(super) async fn write(&self, line: JournalWrite) -> Result<(), StoreError> {
         self.submit(line).await.map(drop)
     }
@@ -154,7 +154,7 @@ impl Journal {
 // === impl JournalWrite ===
 
 impl JournalWrite {
-    /// What it is about: of two lines that are about the same, one goes after the other.
+    /// Subject of a write: two writes with one subject are never in one batch.
     fn subject(&self) -> Option<&str> {
         match self {
             Self::Open(entry) | Self::Append(entry) => Some(entry.head.id.as_str()),
@@ -175,12 +175,12 @@ impl JournalWrite {
         if let Self::Append(entry) = self { Some(entry) } else { None }
     }
 
-    /// What has happened, to a new task or to one that was there.
-    fn told(&self) -> Option<&TaskAppend> {
+    /// Events of a new or an existing task.
+    fn appended(&self) -> Option<&TaskAppend> {
         if let Self::Open(entry) | Self::Append(entry) = self { Some(entry) } else { None }
     }
 
-    fn announced(&self) -> &[AuditEvent] {
+    fn audit_events(&self) -> &[AuditEvent] {
         match self {
             Self::Audit(audit) => audit,
             Self::Open(entry) | Self::Append(entry) => &entry.audit,
@@ -199,7 +199,7 @@ impl Batcher {
                 break;
             }
             self.waiting.extend(fresh.drain(..));
-            self.collect_crowd().await;
+            self.collect_batch().await;
             let Some(mut writer) = self.free_writer().await else { break };
             while self.waiting.len() < MAX_BATCH_LINES
                 && let Ok(job) = self.jobs.try_recv()
@@ -211,7 +211,7 @@ impl Batcher {
             let back = self.back.0.clone();
             tokio::spawn(async move {
                 for (reply, outcome) in replies.into_iter().zip(writer.commit(&lines).await) {
-                    // The asker may have gone away; what was written stays written.
+                    // The caller may have gone away; what was written stays written.
                     let _ = reply.send(outcome);
                 }
                 // It is not waited for when all is over.
@@ -221,7 +221,7 @@ impl Batcher {
     }
 
     /// Waits for as many lines as the last batch had: one commit for all of them is cheaper for every caller.
-    async fn collect_crowd(&mut self) {
+    async fn collect_batch(&mut self) {
         if self.crowd < MIN_BATCH_TO_WAIT {
             return;
         }
@@ -318,7 +318,7 @@ impl BatchWriter {
     async fn write_batch(&mut self, lines: &[&JournalWrite]) -> Result<BatchOutcome, PostgresError> {
         let now = SystemClock.now();
         let client = self.client().await?;
-        let events: Vec<&AuditEvent> = lines.iter().flat_map(|line| line.announced()).collect();
+        let events: Vec<&AuditEvent> = lines.iter().flat_map(|line| line.audit_events()).collect();
         // Until the commit is known to have worked, it is not known where our chain ends.
         let mut chain = match self.chain.take() {
             Some(chain) => chain,
@@ -367,7 +367,7 @@ impl BatchWriter {
     }
 }
 
-/// How many of those who wait may go together: none that is about the same as one before it.
+/// Number of waiting writes that may be one batch: none has the subject of one before it.
 fn count_distinct(waiting: &VecDeque<Job>) -> usize {
     let mut subjects = HashSet::new();
     waiting

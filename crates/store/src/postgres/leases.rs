@@ -1,7 +1,7 @@
 //! The leases of this process: what it works on is its own for as long as it renews them.
 //!
 //! They are renewed on a connection of their own, by a thread of their own, so that neither many calls nor a pool without a free
-//! connection make a living process look dead. Whoever has lost a lease finds that its tasks are others', and writes nothing to them.
+//! connection make a living process look dead. A process that lost its lease finds that its tasks belong to others, and writes nothing to them.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -53,7 +53,7 @@ struct LeaseConnection {
 impl LeaseStore for PostgresStore {
     async fn acquire_lease(&self, runner: ProcessId, until: Timestamp) -> Result<(), StoreError> {
         self.leases.add_own(runner);
-        Ok(beat(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
+        Ok(upsert_lease(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
     }
 
     async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, StoreError> {
@@ -61,7 +61,7 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn is_process_alive(&self, runner: ProcessId, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(is_at_work(&self.client().await?, runner, self.clock.to_server_time(now)).await?)
+        Ok(has_lease(&self.client().await?, runner, self.clock.to_server_time(now)).await?)
     }
 
     async fn assign_task(&self, task: &TaskId, runner: ProcessId) -> Result<(), StoreError> {
@@ -69,7 +69,7 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn release_lease(&self, runner: ProcessId) -> Result<(), StoreError> {
-        Ok(retire(&self.client().await?, runner).await?)
+        Ok(delete_lease(&self.client().await?, runner).await?)
     }
 
     async fn take_over_tasks(
@@ -80,7 +80,7 @@ impl LeaseStore for PostgresStore {
     ) -> Result<Vec<TaskHead>, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
-        let taken = take_over(&transaction, runner, self.clock.to_server_time(now), limit).await?;
+        let taken = take_tasks(&transaction, runner, self.clock.to_server_time(now), limit).await?;
         self.commit(transaction, false).await?;
         Ok(taken)
     }
@@ -117,7 +117,7 @@ impl Leases {
         self.own.0.write().insert(runner.get());
     }
 
-    /// Renews a lease. Answers whether it was not lost.
+    /// Renews a lease. Returns whether it was not lost.
     pub(super) async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, PostgresError> {
         let mut connection = self.connection.lock().await;
         let renewing = async {
@@ -125,7 +125,7 @@ impl Leases {
                 Some(ready) if !ready.client.is_closed() => ready,
                 _ => self.connect().await?,
             };
-            let is_renewed = renew(&ready.client, runner, until).await?;
+            let is_renewed = extend_lease(&ready.client, runner, until).await?;
             // One that was given up on is not used again: it is closed when this is dropped.
             *connection = Some(ready);
             Ok(is_renewed)
@@ -142,7 +142,7 @@ impl Leases {
         let DatabaseEndpoint { target, tls } = &self.endpoint;
         let (client, connection) = target.connect(tls.clone()).await?;
         let driver = tokio::spawn(async move {
-            // Why it ended is told to whoever uses it next.
+            // The next user of the connection gets the error.
             let _ = connection.await;
         });
         Ok(LeaseConnection { client, driver: driver.abort_handle() })
@@ -156,7 +156,7 @@ impl Drop for LeaseConnection {
 }
 
 /// A process is at work.
-pub(super) async fn beat(
+pub(super) async fn upsert_lease(
     client: &impl GenericClient,
     runner: ProcessId,
     until: Timestamp,
@@ -166,8 +166,8 @@ pub(super) async fn beat(
     sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
 }
 
-/// A process is still at work. Answers whether nobody has taken it for gone. On a connection that is used for nothing else.
-pub(super) async fn renew(
+/// A process is still at work. Returns whether nobody has taken it for gone. On a connection that is used for nothing else.
+pub(super) async fn extend_lease(
     client: &tokio_postgres::Client,
     runner: ProcessId,
     until: Timestamp,
@@ -177,8 +177,8 @@ pub(super) async fn renew(
     Ok(client.execute_typed(update, &[(&runner, Type::INT8), (&until, Type::INT8)]).await? == 1)
 }
 
-/// Whether a process has said that it is at work, and is not late to say so again.
-pub(super) async fn is_at_work(
+/// Returns whether a process has said that it is at work, and is not late to say so again.
+pub(super) async fn has_lease(
     client: &impl GenericClient,
     runner: ProcessId,
     now: Timestamp,
@@ -199,14 +199,17 @@ async fn assign_task(
 }
 
 /// A process works no more.
-pub(super) async fn retire(client: &impl GenericClient, runner: ProcessId) -> Result<(), PostgresError> {
+pub(super) async fn delete_lease(
+    client: &impl GenericClient,
+    runner: ProcessId,
+) -> Result<(), PostgresError> {
     let delete = "DELETE FROM runners WHERE id = $1";
     sql::execute(client, delete, &[&runner.get().cast_signed()]).await.map(drop)
 }
 
-/// Takes over what processes that are gone have left open, the oldest first. What somebody else is just taking is left to
+/// Takes over what processes that are gone have left open, the oldest first. Rows that another process is taking are left to
 /// them.
-pub(super) async fn take_over(
+pub(super) async fn take_tasks(
     client: &impl GenericClient,
     runner: ProcessId,
     now: Timestamp,

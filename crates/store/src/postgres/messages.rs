@@ -34,7 +34,7 @@ impl MessageStore for PostgresStore {
         caller: &CallerId,
         message: &str,
     ) -> Result<Vec<TaskHead>, StoreError> {
-        Ok(of_message(&self.client().await?, scope, caller, message).await?)
+        Ok(find_by_message(&self.client().await?, scope, caller, message).await?)
     }
 
     async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
@@ -93,7 +93,7 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
 }
 
 /// The tasks that messages of that name began, the newest first.
-pub(super) async fn of_message(
+pub(super) async fn find_by_message(
     client: &impl GenericClient,
     scope: &Scope,
     caller: &CallerId,

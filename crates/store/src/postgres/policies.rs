@@ -34,7 +34,7 @@ impl PolicySourceStore for PostgresStore {
     }
 }
 
-/// Those in force. One statement: both are read at one moment.
+/// Active policies. One statement reads both at one moment.
 pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, PostgresError> {
     let select = "
         SELECT DISTINCT ON (name) name, text, (SELECT max(version) FROM policy_changes) AS last
@@ -56,7 +56,7 @@ async fn write_change(
     change: &PolicyChange,
     expected: u64,
 ) -> Result<(), PostgresError> {
-    // Others who want to change something wait here; whoever only reads does not.
+    // Other writers wait here; readers do not.
     sql::execute(client, "LOCK TABLE policy_changes IN SHARE ROW EXCLUSIVE MODE", &[]).await?;
     let last = sql::row(client, "SELECT coalesce(max(version), 0) AS last FROM policy_changes", &[]).await?;
     if Cells(&last).number("last")? != expected {

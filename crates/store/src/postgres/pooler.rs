@@ -21,7 +21,7 @@ use crate::{
     error::DatabaseError,
 };
 
-/// How often two connections are compared. Under load a pooler may hand each of them the same connection of the server for a while.
+/// Number of comparisons of two connections. Under load a pooler may hand each of them the same connection of the server for a while.
 const DETECTION_ROUNDS: usize = 4;
 
 /// A place to connect to.
@@ -34,9 +34,9 @@ pub(super) struct DatabaseEndpoint {
 /// Connections of this process to its database.
 pub(super) struct DatabaseRoute {
     pub(super) pool: Pool,
-    /// Where the pooled connections go.
+    /// Endpoint of the pooled connections.
     pub(super) endpoint: DatabaseEndpoint,
-    /// Where a connection belongs to this process for as long as it is open, if there is such a place.
+    /// Endpoint whose connections belong to this process as long as they are open, if there is one.
     pub(super) direct: DatabaseEndpoint,
     pub(super) notice: ChangeNotice,
 }
@@ -90,7 +90,7 @@ impl DatabaseRoute {
     }
 }
 
-/// Whether connections of ours share connections of the server.
+/// Returns whether connections of ours share connections of the server.
 async fn is_pooler_between(pool: &Pool) -> Result<bool, PostgresError> {
     let (one, two) = (pool.get().await?, pool.get().await?);
     let (first, second) = (server_process(&one).await?, server_process(&two).await?);

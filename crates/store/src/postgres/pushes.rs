@@ -1,4 +1,4 @@
-//! Who is told of a task, how far, and by whom just now.
+//! Push notification configs with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -26,7 +26,7 @@ impl PushConfigStore for PostgresStore {
     }
 
     async fn pushes(&self, task: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
-        Ok(of_task(&self.client().await?, task).await?)
+        Ok(list_by_task(&self.client().await?, task).await?)
     }
 
     async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
@@ -38,11 +38,11 @@ impl PushConfigStore for PostgresStore {
         lease: &DeliveryLease,
         limit: usize,
     ) -> Result<Vec<PushSubscription>, StoreError> {
-        Ok(due(&self.client().await?, lease, limit).await?)
+        Ok(lease_due(&self.client().await?, lease, limit).await?)
     }
 
     async fn record_push_delivery(&self, push: &PushSubscription, holder: &str) -> Result<bool, StoreError> {
-        Ok(note(&self.client().await?, push, holder).await?)
+        Ok(record_delivery(&self.client().await?, push, holder).await?)
     }
 
     async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
@@ -50,11 +50,11 @@ impl PushConfigStore for PostgresStore {
     }
 
     async fn remove_pushes_with_token(&self, token: &TokenId) -> Result<u64, StoreError> {
-        Ok(remove_of(&self.client().await?, token).await?)
+        Ok(remove_by_token(&self.client().await?, token).await?)
     }
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, StoreError> {
-        Ok(dead(&self.client().await?, scope, limit).await?)
+        Ok(list_dead(&self.client().await?, scope, limit).await?)
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn put(client: &impl GenericClient, push: &PushSubscription) ->
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) async fn of_task(
+pub(super) async fn list_by_task(
     client: &impl GenericClient,
     task: &TaskId,
 ) -> Result<Vec<PushSubscription>, PostgresError> {
@@ -98,7 +98,7 @@ pub(super) async fn of_task(
     sql::rows(client, select, &[&task.as_str()]).await?.iter().map(push).collect()
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) async fn remove(
     client: &impl GenericClient,
     task: &TaskId,
@@ -117,13 +117,16 @@ pub(super) async fn tokens(client: &impl GenericClient) -> Result<Vec<TokenId>, 
 }
 
 /// Removes the configs that were set with an access token.
-pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> Result<u64, PostgresError> {
+pub(super) async fn remove_by_token(
+    client: &impl GenericClient,
+    token: &TokenId,
+) -> Result<u64, PostgresError> {
     sql::execute(client, "DELETE FROM push_configs WHERE created_with = $1", &[&token.as_str()]).await
 }
 
-/// Those that have something to be told now, and are ours to tell from now on. What somebody else is just taking is left to
+/// Leases configs with a due delivery. Rows that another process is leasing are skipped,
 /// them.
-pub(super) async fn due(
+pub(super) async fn lease_due(
     client: &impl GenericClient,
     lease: &DeliveryLease,
     most: usize,
@@ -144,8 +147,8 @@ pub(super) async fn due(
     sql::rows(client, take, &values).await?.iter().map(push).collect()
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
-pub(super) async fn note(
+/// Stores the state of a delivery and releases the lease, if `holder` still has it.
+pub(super) async fn record_delivery(
     client: &impl GenericClient,
     push: &PushSubscription,
     holder: &str,
@@ -168,8 +171,8 @@ pub(super) async fn note(
     Ok(sql::execute(client, update, &values).await? > 0)
 }
 
-/// Those that were given up, the newest first.
-pub(super) async fn dead(
+/// Configs whose delivery was given up, the newest first.
+pub(super) async fn list_dead(
     client: &impl GenericClient,
     of: &Scope,
     most: usize,

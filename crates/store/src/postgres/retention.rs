@@ -1,4 +1,4 @@
-//! Bytes that each org takes in the store.
+//! Bytes that each org takes in the store, and removal of old rows.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who was chosen to do some work, what slots are taken, and what was learned from it.
+//! Routing decisions, reserved slots, and learned success rates.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::{
     sql::{self, Value},
 };
 
-/// So many are forgotten at once.
+/// Maximum number of rows removed at once.
 const MAX_SWEPT_DISPATCHES: i64 = 1_000;
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl RoutingStore for PostgresStore {
         &self,
         query: &RoutingStatsQuery,
     ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
-        Ok(standings(&self.client().await?, query).await?)
+        Ok(routing_stats(&self.client().await?, query).await?)
     }
 
     async fn success_rates(
@@ -40,7 +40,7 @@ impl RoutingStore for PostgresStore {
         agent: &AgentId,
         limit: usize,
     ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
-        Ok(works(&self.client().await?, org, agent, limit).await?)
+        Ok(success_rates(&self.client().await?, org, agent, limit).await?)
     }
 
     async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
@@ -68,8 +68,8 @@ impl RoutingStore for PostgresStore {
     }
 }
 
-/// What is known of these agents.
-pub(super) async fn standings(
+/// Routing facts of these agents.
+pub(super) async fn routing_stats(
     client: &impl GenericClient,
     query: &RoutingStatsQuery,
 ) -> Result<BTreeMap<AgentId, RoutingStats>, PostgresError> {
@@ -100,8 +100,8 @@ pub(super) async fn standings(
     Ok(standings)
 }
 
-/// How well an agent does each type of work, the latest first.
-pub(super) async fn works(
+/// Success of an agent at each type of work, the latest first.
+pub(super) async fn success_rates(
     client: &impl GenericClient,
     org: &OrgId,
     agent: &AgentId,
@@ -183,7 +183,7 @@ async fn record_end(
     let Some(reward) = end.reward else { return Ok(true) };
     let ended = Cells(&ended);
     let (org, agent, work_type) = (ended.text("org")?, ended.text("agent")?, ended.text("work_type")?);
-    // Whoever is second waits for the row, and learns from what the first has learned.
+    // The second writer waits for the row and adds to the first one's result.
     let begin = "
         INSERT INTO arms (org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, updated_at)
         VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4) ON CONFLICT DO NOTHING";

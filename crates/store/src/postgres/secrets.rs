@@ -1,4 +1,4 @@
-//! Agents' secrets, as somebody else has sealed them; and random texts that all processes share.
+//! Encrypted secrets of agents, and random seeds that all processes share.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -55,7 +55,7 @@ pub(super) async fn put(client: &impl GenericClient, secrets: &[SealedSecret]) -
     Ok(())
 }
 
-/// Forgets one. Answers whether it was there.
+/// Forgets one. Returns whether it was there.
 pub(super) async fn remove(client: &impl GenericClient, name: &str) -> Result<bool, PostgresError> {
     Ok(sql::execute(client, "DELETE FROM secrets WHERE name = $1", &[&name]).await? > 0)
 }

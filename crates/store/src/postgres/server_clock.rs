@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 /// A smaller difference counts as none: it may be the way to_server_time.
 const TOLERANCE: i64 = 250_000_000;
 
-/// How far the server's clock is ahead of ours, in nanoseconds.
+/// Offset of the server's clock to ours, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerClock(Arc<AtomicI64>);
 

@@ -90,7 +90,7 @@ pub(super) async fn remove(client: &impl GenericClient, number: u64) -> Result<(
     Ok(())
 }
 
-/// Whether a session was ended by its client.
+/// Returns whether a session was ended by its client.
 pub(super) async fn is_ended(client: &impl GenericClient, session: &str) -> Result<bool, PostgresError> {
     let select = "SELECT number FROM session_messages WHERE session = $1 AND body IS NULL LIMIT 1";
     Ok(sql::maybe_row(client, select, &[&session]).await?.is_some())

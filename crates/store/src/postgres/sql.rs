@@ -130,7 +130,7 @@ pub(super) async fn stream(
     })
 }
 
-/// How many rows it has changed.
+/// Executes a statement and returns the number of changed rows.
 pub(super) async fn execute(
     client: &impl GenericClient,
     sql: &str,

@@ -25,7 +25,7 @@ use super::{
     sql::{self, Value},
 };
 
-/// How many tasks go at most in one sweep, so that nobody waits long for it.
+/// Maximum number of tasks removed by one sweep, so that no writer waits long for it.
 const MAX_SWEPT_TASKS: i64 = 1_000;
 
 /// The task with that id.
@@ -128,7 +128,7 @@ pub(super) async fn list(
     rows.iter().map(head).collect()
 }
 
-/// How many open tasks each agent of an org has.
+/// Number of open tasks of each agent of an org.
 pub(super) async fn load(
     client: &impl GenericClient,
     org: &OrgId,
@@ -160,7 +160,7 @@ pub(super) async fn events(
     Ok(events)
 }
 
-/// Forgets tasks that ended before `moment`, the oldest first. Answers how many went. What somebody else is just sweeping
+/// Forgets tasks that ended before `moment`, the oldest first. Returns their number. Rows that another process is sweeping
 /// is left to them.
 pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, PostgresError> {
     let delete = "

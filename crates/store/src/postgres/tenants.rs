@@ -35,7 +35,7 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<CreatedTenant
     rows.iter().map(|row| tenant(Cells(row))).collect()
 }
 
-/// Adds one. Answers whether it is new.
+/// Adds one. Returns whether it is new.
 pub(super) async fn create(
     client: &impl GenericClient,
     tenant: &CreatedTenant,
@@ -49,7 +49,7 @@ pub(super) async fn create(
     Ok(sql::execute(client, insert, &values).await? == 1)
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) async fn remove(client: &impl GenericClient, scope: &Scope) -> Result<bool, PostgresError> {
     let delete = "DELETE FROM tenants WHERE org = $1 AND project = $2";
     Ok(sql::execute(client, delete, &[&scope.org.as_str(), &scope.project.as_str()]).await? == 1)

@@ -32,7 +32,7 @@ pub(super) struct Encrypted<S>(Box<TlsStream<S>>);
 // === impl PgTls ===
 
 impl PgTls {
-    /// What encryption needs. Nothing is read when there is none.
+    /// Loads the TLS configuration. Nothing is read without encryption.
     pub(super) fn new(trust: Option<&TlsPolicy>) -> Result<Self, StoreError> {
         let Some(trust) = trust else { return Ok(Self(None)) };
         let mut roots = RootCertStore::empty();

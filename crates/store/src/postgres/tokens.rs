@@ -40,7 +40,7 @@ impl TokenStore for PostgresStore {
     }
 }
 
-/// Marks one that lets nobody in from now on. Answers whether anything has changed.
+/// Marks one that lets nobody in from now on. Returns whether anything has changed.
 pub(super) async fn revoke(
     client: &impl GenericClient,
     id: &str,

@@ -1,4 +1,4 @@
-//! Webhooks: who is told, how far, and by whom just now.
+//! Webhooks with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -53,7 +53,7 @@ impl WebhookStore for PostgresStore {
         holder: &str,
         standing: &DeliveryState,
     ) -> Result<bool, StoreError> {
-        Ok(note(&self.client().await?, id, holder, standing).await?)
+        Ok(record_delivery(&self.client().await?, id, holder, standing).await?)
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Webhook>, Pos
     rows.iter().map(|row| webhook(Cells(row))).collect()
 }
 
-/// Adds one that hears of what comes behind the end of the trail.
+/// Adds a webhook that starts behind the last audit record.
 pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Result<(), PostgresError> {
     let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     let insert = "
@@ -83,18 +83,18 @@ pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Resul
     inserted.map_err(|failure| failure.or_taken("webhook_id", || format!("the webhook name {}", webhook.id)))
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) async fn remove(client: &impl GenericClient, id: &str) -> Result<bool, PostgresError> {
     Ok(sql::execute(client, "DELETE FROM webhooks WHERE id = $1", &[&id]).await? > 0)
 }
 
-/// Forgets what keeps one from being tried now. Answers whether it is there.
+/// Forgets what keeps one from being tried now. Returns whether it is there.
 pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool, PostgresError> {
     let update = "UPDATE webhooks SET failures = 0, next_attempt_at = NULL, disabled = NULL WHERE id = $1";
     Ok(sql::execute(client, update, &[&id]).await? > 0)
 }
 
-/// Takes or prolongs the right to deliver, unless somebody else has it. One statement: of two who want it at the same
+/// Acquires or renews a lease, unless another process has it. One statement: of two who want it at the same
 /// moment, the second waits for the first and then sees that it is taken.
 async fn take_lease(
     client: &impl GenericClient,
@@ -113,8 +113,8 @@ async fn take_lease(
     Ok(if found.is_some() { LeaseOutcome::Others } else { LeaseOutcome::Gone })
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so.
-pub(super) async fn note(
+/// Stores the delivery state, if `holder` still has the lease.
+pub(super) async fn record_delivery(
     client: &impl GenericClient,
     id: &str,
     holder: &str,

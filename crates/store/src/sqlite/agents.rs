@@ -24,10 +24,10 @@ use super::{
 };
 use crate::{error::SqliteError, open::CardParser};
 
-/// So many probes are kept per agent, the newest.
+/// Maximum number of probes kept per agent, the newest.
 const MAX_PROBES: usize = 200;
 
-/// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
+/// Maximum number of replaced cards kept per agent, the newest: a remote that rewrites its card each time must not fill
 /// the disk.
 const MAX_OLD_CARDS: usize = 100;
 
@@ -81,7 +81,7 @@ impl AgentStore for SqliteStore {
     }
 }
 
-/// Answers whether others have to read the registry again.
+/// Returns whether others have to read the registry again.
 pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool, SqliteError> {
     match write {
         AgentWrite::Put { agent, expected: None } => insert(connection, agent),
@@ -183,7 +183,7 @@ fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> SqliteError {
     StoreError::Taken(what).into()
 }
 
-/// Where the token comes from, as JSON. A token that was handed over is never written down.
+/// Source of the credential as JSON. A secret that was handed over is never stored.
 fn credential_text(credential: Option<&Credential>) -> rusqlite::Result<Option<String>> {
     match credential {
         None | Some(Credential { source: SecretSource::Held(_), .. }) => Ok(None),

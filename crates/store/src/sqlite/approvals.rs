@@ -1,4 +1,4 @@
-//! What waits for approval, and what was decided.
+//! Approvals and their decisions.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ impl ApprovalStore for SqliteStore {
 
     async fn close_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
         let id = id.clone();
-        self.transact(move |transaction| settle(transaction, &id)).await
+        self.transact(move |transaction| close(transaction, &id)).await
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn add(connection: &Connection, approval: &Approval) -> Result<u64, S
     }
 }
 
-/// Those that are asked for, newest first.
+/// Approvals that match a filter, newest first.
 pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<Vec<Approval>, SqliteError> {
     // Written out, so that the index of those few is seen to fit.
     let unsettled = if filter.unsettled { "settled = 0" } else { "TRUE" };
@@ -105,8 +105,8 @@ pub(super) fn decide(
     Ok(if counts { Some(meta::next_generation(connection)?) } else { None })
 }
 
-/// Says that one need not be looked at again. Answers whether that is news.
-pub(super) fn settle(connection: &Connection, id: &ApprovalId) -> Result<bool, SqliteError> {
+/// Says that one need not be looked at again. Returns whether that is news.
+pub(super) fn close(connection: &Connection, id: &ApprovalId) -> Result<bool, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE approvals SET settled = 1 WHERE id = ?1 AND settled = 0")?;
     Ok(update.execute([id.as_str()])? > 0)

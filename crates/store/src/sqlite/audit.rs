@@ -1,4 +1,4 @@
-//! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::audit_chain`]).
+//! The audit log: what the bus announced, in order, each record sealed together with all before it ([`crate::audit_chain`]).
 
 use std::sync::{
     Arc,
@@ -28,13 +28,13 @@ use crate::{
     error::SqliteError,
 };
 
-/// How many records go at most in one sweep, so that nobody waits long for it.
+/// Maximum number of records removed by one sweep, so that no writer waits long for it.
 const MAX_SWEPT_RECORDS: u64 = 5_000;
 
-/// Whoever reads along is given no more text than about this at once.
+/// Approximate maximum text of one page of records.
 const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
-/// Where the trail ends, and what was swept from its beginning.
+/// Keys of the last link, and of the last swept one.
 const LAST_KEY: &str = "audit_last";
 const SWEPT_KEY: &str = "audit_swept";
 
@@ -157,7 +157,7 @@ pub(super) fn trail(
     Ok(records)
 }
 
-/// At most so many records behind this one, in order.
+/// At most `limit` records behind this one, in order.
 pub(super) fn after(
     connection: &Connection,
     record: u64,
@@ -195,7 +195,7 @@ pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Cha
     Ok(link.verdict(swept, &last))
 }
 
-/// Forgets the oldest records from before `moment`. Answers how many went.
+/// Forgets the oldest records from before `moment`. Returns their number.
 pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, SqliteError> {
     // Announcements are written in about the order they were made; the first younger one ends the sweep.
     let swept = ChainLink::read(connection, SWEPT_KEY)?.unwrap_or(ChainLink::START).record;
@@ -222,7 +222,7 @@ fn last(connection: &Connection) -> rusqlite::Result<ChainLink> {
     Ok(ChainLink::read(connection, LAST_KEY)?.unwrap_or(ChainLink::START))
 }
 
-/// Whether a record is the one that follows `link`.
+/// Returns whether a record is the one that follows `link`.
 fn follow(link: &ChainLink, row: &Row<'_>) -> Result<Result<ChainLink, ChainVerification>, SqliteError> {
     let (record, at): (i64, i64) = (row.get("row")?, row.get("at")?);
     let broken =

@@ -1,4 +1,4 @@
-//! Moves committed pages from the log into the file, beside the thread that writes.
+//! Checkpoints of the write-ahead log, beside the writer thread.
 //!
 //! The log can begin anew only when all of it was moved, and the writer, who adds to it, is the only one who can see to that; but it
 //! makes everybody wait meanwhile, above all for the disk. So it moves what is left right after the tidier has moved the rest,
@@ -18,20 +18,20 @@ use rusqlite::Connection;
 
 use super::connect;
 
-/// The pages of so many jobs are worth moving.
+/// Number of jobs after which a checkpoint is worthwhile.
 const CHECKPOINT_JOBS: usize = 2048;
 
-/// A commit writes some pages, whatever little is in it: as many as so many jobs of a large one.
+/// Minimum number of jobs that a commit counts as: even a small one writes some pages.
 const MIN_COMMIT_JOBS: usize = 16;
 
-/// A log of so many pages is long.
+/// Number of pages from which a log is long.
 const LONG_LOG_PAGES: i64 = 2000;
 
-/// Asks for pages to be moved now and then; the thread ends with it.
+/// Starts a passive checkpoint now and then; the thread ends with it.
 pub(super) struct Checkpointer {
     wake: Option<SyncSender<()>>,
     jobs: usize,
-    /// Whether nearly all of a long log was moved just now.
+    /// True if nearly all of a long log was moved just now.
     is_moved: Arc<AtomicBool>,
 }
 
@@ -51,12 +51,12 @@ impl Checkpointer {
         Self { wake, jobs: 0, is_moved }
     }
 
-    /// Hears of a commit of so many jobs.
+    /// Counts the jobs of a commit.
     pub(super) fn count_commit(&mut self, jobs: usize) {
         self.jobs += jobs.max(MIN_COMMIT_JOBS);
         if self.jobs >= CHECKPOINT_JOBS {
             self.jobs = 0;
-            // One wish is enough: whoever is at work sees the newest pages anyway.
+            // One request is enough: a running checkpoint sees the newest pages anyway.
             let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
         }
     }

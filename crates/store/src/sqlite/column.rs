@@ -1,4 +1,4 @@
-//! How our values stand in columns, and what a full column says.
+//! Conversion between values and columns, and unique constraint errors.
 
 use jiff::Timestamp;
 use rialto_model::ids::{OrgId, ProjectId, Scope};
@@ -64,7 +64,7 @@ pub(super) fn scope(row: &Row<'_>) -> rusqlite::Result<Scope> {
     })
 }
 
-/// Whether a row was refused because `column` (`table.column`, the last of its key) already holds the value.
+/// Returns whether a row was refused because `column` (`table.column`, the last of its key) already holds the value.
 pub(super) fn taken(error: &rusqlite::Error, column: &str) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(failure, Some(message)) => {

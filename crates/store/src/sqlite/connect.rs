@@ -1,6 +1,6 @@
 //! Opens connections, and brings an older file to the present schema.
 //!
-//! Several processes may open one file at the same moment, the very first included. Whoever looks at the schema holds
+//! Several processes may open one file at the same moment, the very first included. The process that reads the schema holds
 //! a lock on the generation file meanwhile, so that one of them migrates and the others find it done.
 
 use std::{fs::File, io, path::Path, thread, time::Duration};
@@ -22,7 +22,7 @@ pub(super) const FILE: &str = "rialto.db";
 /// The schema this program knows; each migration ends by writing its number into the file.
 pub(super) const SCHEMA: i32 = 20;
 
-/// What brings a database to the present schema, in order.
+/// Migrations to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("V1__registry_and_journal", include_str!("../../migrations/sqlite/V1__registry_and_journal.sql")),
     ("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql")),
@@ -46,7 +46,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V20__row_checksums", include_str!("../../migrations/sqlite/V20__row_checksums.sql")),
 ];
 
-/// How often a lock that another process holds is tried again, one millisecond apart.
+/// Maximum number of attempts for a lock that another process holds, one millisecond apart.
 const MAX_LOCK_RETRIES: i32 = 10_000;
 
 /// Statements kept ready per connection: every one we have, with room for the combinations of a task filter.
@@ -75,7 +75,7 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = file.metadata()?.permissions().mode();
-        // A file of somebody else's stays as it is: `rialto doctor` tells of it.
+        // A file of another owner stays as it is: `rialto doctor` reports it.
         if mode & 0o077 != 0 && file.set_permissions(PermissionsExt::from_mode(mode & 0o700)).is_err() {
             tracing::warn!("{} can be read by others, and could not be closed to them", path.display());
         }
@@ -150,7 +150,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// What every connection needs. The page caches stay at a megabyte: the whole program must stay small, and the system's own
+/// Configures a connection. The page caches stay at a megabyte: the whole program must stay small, and the system's own
 /// cache is behind them.
 fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
@@ -159,7 +159,7 @@ fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
         .execute_batch("PRAGMA foreign_keys = ON; PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY")
 }
 
-/// Tries again soon: the built-in handler waits up to 100 ms between tries, and a busy neighbour lets go for less.
+/// Tries again soon: the built-in handler waits up to 100 ms between tries, and a busy process releases it sooner.
 fn wait_for_lock(tries: i32) -> bool {
     thread::sleep(Duration::from_millis(1));
     tries < MAX_LOCK_RETRIES

@@ -1,4 +1,4 @@
-//! Tasks that belong to conversations, and the processes that work on them.
+//! Tasks that belong to conversations.
 
 use rialto_model::{
     ids::{AgentId, ContextId, Scope},

@@ -1,4 +1,4 @@
-//! What calls cost, summed up from the audit trail.
+//! Sums of costs in the audit log.
 
 use rialto_model::{
     call::CallerId,

@@ -125,12 +125,12 @@ impl FlowStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<FlowSchedule>, StoreError> {
         let lease = lease.clone();
-        self.transact(move |transaction| schedules::due(transaction, &lease, limit)).await
+        self.transact(move |transaction| schedules::lease_due(transaction, &lease, limit)).await
     }
 
     async fn record_schedule_run(&self, schedule: &FlowSchedule, holder: &str) -> Result<bool, StoreError> {
         let (schedule, holder) = (schedule.clone(), holder.to_owned());
-        self.transact(move |transaction| schedules::note(transaction, &schedule, &holder)).await
+        self.transact(move |transaction| schedules::record_run(transaction, &schedule, &holder)).await
     }
 }
 
@@ -143,7 +143,7 @@ fn maybe_json<T: Serialize>(value: Option<&T>) -> rusqlite::Result<Option<String
     value.map(json).transpose()
 }
 
-/// The same, read back.
+/// Reads a value from JSON.
 fn read_json<T: DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))

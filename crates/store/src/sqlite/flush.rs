@@ -38,7 +38,7 @@ fn write(
     Ok(transaction.commit()?)
 }
 
-/// Writes all of it to a transaction that somebody else ends.
+/// Writes all of it to a transaction that the caller ends.
 pub(super) fn write_uncommitted(
     transaction: &Connection,
     name: &str,
@@ -101,11 +101,11 @@ fn insert_or_log(
         Err(SqliteError::Refused(error)) => error.to_string(),
     };
     let id = batch.task(pending);
-    tracing::error!(task.id = id, "task {id} was noted, but the database refuses it: {why}");
+    tracing::error!(task.id = id, "task {id} was acknowledged, but the database refuses it: {why}");
     Ok(connection.execute_batch("ROLLBACK TO draft; RELEASE draft")?)
 }
 
-/// Whether the rows are to blame, and not the disk.
+/// Returns whether the rows are to blame, and not the disk.
 fn is_refusal(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

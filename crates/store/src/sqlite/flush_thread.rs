@@ -16,7 +16,7 @@ use super::{
 };
 use crate::error::DatabaseError;
 
-/// How long to wait before something that could not be flushed is tried again.
+/// Delay before a failed flush is retried.
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// The write buffer and its thread. Dropping it waits until what was buffered is in the database.
@@ -65,7 +65,7 @@ fn run(buffer: &WriteBuffer, jobs: &mpsc::Sender<Job>) {
         if jobs.blocking_send(Job::Flush(scope, reply)).is_err() {
             return;
         }
-        // The writer has told the log what is wrong.
+        // The writer has logged the error.
         if !matches!(done.blocking_recv(), Ok(Ok(_))) && is_running {
             thread::sleep(RETRY_DELAY);
         }

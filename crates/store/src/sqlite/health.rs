@@ -1,6 +1,6 @@
 //! Condition of the database in use: a full disk, lost permissions, damage, a folder that was deleted.
 //!
-//! Writes report how they went, and a thread watches what no write reports: a deleted file can still be written by whoever has it open, and
+//! Writes report how they went, and a thread watches what no write reports: a deleted file can still be written by the component that has it open, and
 //! everything written to it is lost. A condition is logged once when it begins and once when it ends. While one stands, the thread tries to
 //! write now and then, so that it ends without a call that has to fail first.
 
@@ -173,7 +173,7 @@ impl FileId {
         Ok(Self { device: file.dev(), number: file.ino() })
     }
 
-    /// Where files have no numbers, an open one cannot be deleted either.
+    /// On systems without file numbers an open file cannot be deleted either.
     #[cfg(not(unix))]
     fn read(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|_| Self { device: 0, number: 0 })
@@ -184,7 +184,7 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Room on the disk of a file, for whoever is not its administrator.
+/// Free bytes on the disk of a file for unprivileged users.
 #[cfg(unix)]
 fn free_bytes(path: &Path) -> u64 {
     rustix::fs::statvfs(path).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -262,7 +262,7 @@ mod tests {
             }
         }
         until(&store, Some(StoreProblem::Full)).await;
-        assert!(acknowledged.len() > 100, "notes are taken as long as there is room for them");
+        assert!(acknowledged.len() > 100, "writes are acknowledged as long as the buffer has room");
         assert!(
             store.task(&Scope::default(), "task-000").await.unwrap().is_some(),
             "it can be read meanwhile"
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn notes_that_cannot_be_written_are_read_all_the_same() {
+    async fn records_that_cannot_be_flushed_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(folder.path(), &Config::default(), |_| Err("no cards here".into())).unwrap();

@@ -1,6 +1,6 @@
-//! Something to be written to the journal, as bytes.
+//! Journal records: encoded journal writes.
 //!
-//! Whoever asks for it puts it into bytes once. The same bytes stand in the write buffer and are what the writer reads, so
+//! The caller encodes it once. The same bytes stand in the write buffer and are what the writer reads, so
 //! between the two nothing is taken apart or copied text by text.
 
 use jiff::Timestamp;
@@ -25,10 +25,10 @@ pub(super) const HEADER_BYTES: usize = 16;
 /// A text that is not there.
 const NO_TEXT: u32 = u32::MAX;
 
-/// What names, times and numbers take, most of the time. A record that is longer grows.
+/// Usual size of names, times and numbers. A longer record grows.
 const NAMES_BYTES: usize = 1280;
 
-/// What a result takes, most of the time.
+/// Usual size of a result.
 const RESULT_BYTES: usize = 1536;
 
 const KIND_OPEN: u8 = 1;
@@ -39,7 +39,7 @@ const KIND_BEGIN: u8 = 4;
 /// Something to be written to the journal.
 pub(super) struct JournalRecord(Vec<u8>);
 
-/// What a record says.
+/// Parsed content of a record.
 pub(super) enum RecordView<'a> {
     /// There is a new task.
     Open(NewTaskRecord<'a>),
@@ -49,12 +49,12 @@ pub(super) enum RecordView<'a> {
     Audit(EncodedAuditEvents<'a>),
 }
 
-/// What a record is about, in short.
+/// Subject of a record.
 #[derive(Clone, Copy)]
 pub(super) enum RecordSubject<'a> {
     /// A new task.
     Open(TaskVersion<'a>),
-    /// A task that should have so many events.
+    /// A task with its expected number of events.
     Append(TaskVersion<'a>, u64),
     /// No task.
     Audit,
@@ -86,13 +86,13 @@ pub(super) struct NewTaskRecord<'a> {
     pub(super) runner: i64,
     pub(super) created_at: i64,
     pub(super) standing: TaskProgress<'a>,
-    /// What it begins with, if it begins with something: a JSON array.
+    /// First events, if there are any: a JSON array.
     events: Option<RecordText<'a>>,
-    /// What the bus announces with it.
+    /// Audit events of the new task.
     pub(super) audit: EncodedAuditEvents<'a>,
 }
 
-/// What events change of a task.
+/// Columns of a task that its events change.
 #[derive(Clone, Copy)]
 pub(super) struct TaskProgress<'a> {
     pub(super) state: RecordText<'a>,
@@ -105,15 +105,15 @@ pub(super) struct TaskProgress<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct EventsRecord<'a> {
     pub(super) brief: TaskVersion<'a>,
-    /// How many events there were before.
+    /// Number of events before these.
     pub(super) expected: u64,
-    /// How the task stands after them.
+    /// State of the task after them.
     pub(super) standing: TaskProgress<'a>,
     /// When they happened.
     pub(super) at: i64,
     /// A JSON array.
     pub(super) events: RecordText<'a>,
-    /// What the bus announces with them.
+    /// Audit events of these events.
     pub(super) audit: EncodedAuditEvents<'a>,
 }
 
@@ -137,9 +137,9 @@ pub(super) struct RecordText<'a>(&'a [u8]);
 #[derive(Clone, Copy)]
 struct RecordReader<'a>(&'a [u8]);
 
-/// What the bytes of a record, with their room, are about; none if they are not a record.
-pub(super) fn parse_subject(note: &[u8]) -> Option<RecordSubject<'_>> {
-    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
+/// Parses the subject of a record with its header; none if the bytes are no record.
+pub(super) fn parse_subject(record: &[u8]) -> Option<RecordSubject<'_>> {
+    let mut reader = RecordReader(record.get(HEADER_BYTES..)?);
     match reader.byte()? {
         KIND_OPEN | KIND_BEGIN => Some(RecordSubject::Open(reader.brief()?)),
         KIND_APPEND => Some(RecordSubject::Append(reader.brief()?, reader.number()?.cast_unsigned())),
@@ -148,9 +148,9 @@ pub(super) fn parse_subject(note: &[u8]) -> Option<RecordSubject<'_>> {
     }
 }
 
-/// What the bytes of a record, with their room, say; none if they are not a record.
-pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
-    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
+/// Parses a record with its header; none if the bytes are no record.
+pub(super) fn parse_record(record: &[u8]) -> Option<RecordView<'_>> {
+    let mut reader = RecordReader(record.get(HEADER_BYTES..)?);
     match reader.byte()? {
         kind @ (KIND_OPEN | KIND_BEGIN) => reader.opening(kind == KIND_BEGIN).map(RecordView::Open),
         KIND_APPEND => reader.addition().map(RecordView::Append),
@@ -164,35 +164,40 @@ pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
 impl JournalRecord {
     pub(super) fn open(head: &TaskHead, audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // The arguments stand here and in the announcement; the rest is names.
-        let mut note = Self::new(KIND_OPEN, 2 * head.args.get().len());
-        note.head(head)?;
-        note.audit_events(audit)
+        let mut record = Self::new(KIND_OPEN, 2 * head.args.get().len());
+        record.head(head)?;
+        record.audit_events(audit)
     }
 
     /// A new task that begins with these events.
     pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[AuditEvent]) -> Result<Self, StoreError> {
         // What is said is most often what the arguments are.
-        let mut note = Self::new(KIND_BEGIN, 3 * head.args.get().len());
-        note.head(head)?;
-        note.json(first)?;
-        note.audit_events(audit)
+        let mut record = Self::new(KIND_BEGIN, 3 * head.args.get().len());
+        record.head(head)?;
+        record.json(first)?;
+        record.audit_events(audit)
     }
 
     pub(super) fn append(entry: &TaskAppend) -> Result<Self, StoreError> {
-        let mut note = Self::new(KIND_APPEND, RESULT_BYTES);
+        let mut record = Self::new(KIND_APPEND, RESULT_BYTES);
         let version = entry.expected + entry.events.len() as u64;
-        note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
+        record.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
         let RemoteIds { task_id, context_id } = &entry.head.remote;
-        note.standing(entry.head.state, task_id.as_deref(), context_id.as_deref(), entry.head.updated_at)?;
-        note.number(nanoseconds(entry.at)?).json(&entry.events)?;
-        note.audit_events(&entry.audit)
+        record.standing(
+            entry.head.state,
+            task_id.as_deref(),
+            context_id.as_deref(),
+            entry.head.updated_at,
+        )?;
+        record.number(nanoseconds(entry.at)?).json(&entry.events)?;
+        record.audit_events(&entry.audit)
     }
 
     pub(super) fn audit(events: &[AuditEvent]) -> Result<Self, StoreError> {
         Self::new(KIND_AUDIT, 0).audit_events(events)
     }
 
-    /// Whether it is about something that was not there before: a task, or what belongs to none.
+    /// Returns whether it is about something that was not there before: a task, or what belongs to none.
     pub(super) fn is_new(&self) -> bool {
         matches!(self.0.get(HEADER_BYTES), Some(&(KIND_OPEN | KIND_BEGIN | KIND_AUDIT)))
     }
@@ -202,7 +207,7 @@ impl JournalRecord {
         &self.0
     }
 
-    /// The same, to fill the room in.
+    /// Bytes, for the header to be filled in.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
     }
@@ -231,7 +236,7 @@ impl JournalRecord {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
-        // Nothing that came through a door is larger than four gigabytes.
+        // No request is larger than four gigabytes.
         self.0.extend_from_slice(&u32::try_from(text.len()).unwrap_or(NO_TEXT - 1).to_le_bytes());
         self.0.extend_from_slice(text.as_bytes());
         self
@@ -315,7 +320,7 @@ impl<'a> RecordSubject<'a> {
 // === impl NewTaskRecord ===
 
 impl<'a> NewTaskRecord<'a> {
-    /// What it begins with, as if it had happened to a task that was there.
+    /// First events, as a record of an existing task.
     pub(super) fn first(&self) -> Option<EventsRecord<'a>> {
         let Self { brief, standing, .. } = *self;
         let (at, audit) = (standing.updated_at, EncodedAuditEvents(&[]));

@@ -14,11 +14,11 @@ use rusqlite::{Connection, params};
 use super::{SqliteStore, column::At, process_locks, tasks::head, writer::Job};
 use crate::error::SqliteError;
 
-/// Which of the tasks are taken over whose process has not said that it is at work.
+/// Filter of the tasks whose process has no lease.
 pub(super) struct TakeoverFilter<'a> {
-    /// Whether a process may be at work without having said so.
+    /// True if a process may be at work without having said so.
     pub(super) may_be_alive: &'a dyn Fn(ProcessId) -> bool,
-    /// At most so many.
+    /// Maximum number of rows.
     pub(super) limit: usize,
 }
 
@@ -28,11 +28,11 @@ impl LeaseStore for SqliteStore {
         if let Some(readers) = &self.readers {
             self.process_locks.acquire(readers.folder(), runner);
         }
-        self.transact(move |transaction| beat(transaction, runner, until)).await
+        self.transact(move |transaction| upsert_lease(transaction, runner, until)).await
     }
 
     async fn renew(&self, runner: ProcessId, until: Timestamp) -> Result<bool, StoreError> {
-        self.transact(move |transaction| renew(transaction, runner, until)).await
+        self.transact(move |transaction| extend_lease(transaction, runner, until)).await
     }
 
     async fn lock_process(&self, runner: ProcessId) -> Result<bool, StoreError> {
@@ -44,7 +44,7 @@ impl LeaseStore for SqliteStore {
             self.readers.as_ref().and_then(|readers| process_locks::is_alive(readers.folder(), runner));
         match locked {
             Some(is_alive) => Ok(is_alive),
-            None => self.read(move |connection| is_at_work(connection, runner, now)).await,
+            None => self.read(move |connection| has_lease(connection, runner, now)).await,
         }
     }
 
@@ -56,7 +56,7 @@ impl LeaseStore for SqliteStore {
 
     async fn release_lease(&self, runner: ProcessId) -> Result<(), StoreError> {
         self.flush_buffer().await?;
-        self.transact(move |transaction| retire(transaction, runner)).await?;
+        self.transact(move |transaction| delete_lease(transaction, runner)).await?;
         if let Some(readers) = &self.readers {
             self.process_locks.release(readers.folder(), runner);
         }
@@ -69,21 +69,21 @@ impl LeaseStore for SqliteStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
-        // Those that died are found before their last records are: whoever is found has none to make any more.
+        // Those that died are found before their last records are: a process that is found dead writes none any more.
         let folder = self.readers.as_ref().map(|readers| readers.folder().to_owned());
         let gone = folder.as_deref().map(process_locks::find_dead).unwrap_or_default();
         self.ask(Job::RecoverBuffers).await?;
         let place = folder.clone();
         let taken = self.transact(move |transaction| {
-            gone.iter().try_for_each(|dead| retire(transaction, *dead))?;
-            let gone = [gone, forget_late(transaction, now)?].concat();
+            gone.iter().try_for_each(|dead| delete_lease(transaction, *dead))?;
+            let gone = [gone, delete_expired(transaction, now)?].concat();
             // One that keeps a file and was not found dead may have records that nobody has adopted: it is looked at next time.
             let may_be_alive = |other| {
                 !gone.contains(&other)
                     && place.as_deref().is_some_and(|place| process_locks::has_lock_file(place, other))
             };
             let taken =
-                take_over(transaction, runner, &TakeoverFilter { may_be_alive: &may_be_alive, limit })?;
+                take_tasks(transaction, runner, &TakeoverFilter { may_be_alive: &may_be_alive, limit })?;
             Ok((taken, gone))
         });
         let (taken, gone) = taken.await?;
@@ -95,7 +95,11 @@ impl LeaseStore for SqliteStore {
 }
 
 /// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
-pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp) -> Result<(), SqliteError> {
+pub(super) fn upsert_lease(
+    connection: &Connection,
+    runner: ProcessId,
+    until: Timestamp,
+) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
     )?;
@@ -103,8 +107,8 @@ pub(super) fn beat(connection: &Connection, runner: ProcessId, until: Timestamp)
     Ok(())
 }
 
-/// A process is still at work. Answers whether nobody has taken it for gone.
-pub(super) fn renew(
+/// A process is still at work. Returns whether nobody has taken it for gone.
+pub(super) fn extend_lease(
     connection: &Connection,
     runner: ProcessId,
     until: Timestamp,
@@ -114,13 +118,13 @@ pub(super) fn renew(
 }
 
 /// A process works no more.
-pub(super) fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
+pub(super) fn delete_lease(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError> {
     connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
     Ok(())
 }
 
-/// Whether a process has said that it is at work, and is not late to say so again.
-pub(super) fn is_at_work(
+/// Returns whether a process has said that it is at work, and is not late to say so again.
+pub(super) fn has_lease(
     connection: &Connection,
     runner: ProcessId,
     now: Timestamp,
@@ -138,14 +142,14 @@ fn assign_task(connection: &Connection, task: &TaskId, runner: ProcessId) -> Res
 }
 
 /// Forgets the processes that are late to say again that they are at work, and says which they were.
-pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<ProcessId>, SqliteError> {
+pub(super) fn delete_expired(connection: &Connection, now: Timestamp) -> Result<Vec<ProcessId>, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
     let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(ProcessId::from))?;
     Ok(late.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Takes over what processes that are gone have left open, the oldest first.
-pub(super) fn take_over(
+pub(super) fn take_tasks(
     connection: &Connection,
     runner: ProcessId,
     filter: &TakeoverFilter<'_>,

@@ -1,4 +1,4 @@
-//! Claims of messages among the processes that share one file.
+//! Lookup of tasks by message, and claims of messages among processes, for deduplication.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ const MESSAGE: &str = "
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message
     ORDER BY created_at DESC, id DESC LIMIT :most";
 
-/// The same among those from before messages had numbers.
+/// Lookup among tasks from before messages had numbers.
 const OLD_MESSAGE: &str = "
     SELECT * FROM tasks INDEXED BY tasks_by_old_message
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message AND message_number IS NULL
@@ -39,7 +39,7 @@ impl MessageStore for SqliteStore {
         message: &str,
     ) -> Result<Vec<TaskHead>, StoreError> {
         let (scope, caller, message) = (scope.clone(), caller.clone(), message.to_owned());
-        self.read(move |connection| of_message(connection, &scope, &caller, &message)).await
+        self.read(move |connection| find_by_message(connection, &scope, &caller, &message)).await
     }
 
     async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
@@ -53,12 +53,12 @@ impl MessageStore for SqliteStore {
     }
 
     async fn message_numbers(&self, runner: ProcessId, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
-        self.read_journal(move |connection| messages(connection, runner, limit)).await
+        self.read_journal(move |connection| message_numbers(connection, runner, limit)).await
     }
 }
 
 /// The tasks that messages of that name began, the newest first.
-pub(super) fn of_message(
+pub(super) fn find_by_message(
     connection: &Connection,
     scope: &Scope,
     caller: &CallerId,
@@ -87,7 +87,7 @@ pub(super) fn of_message(
 }
 
 /// A number for each message that began a task; none when there are more than `limit`, or another process is at work.
-pub(super) fn messages(
+pub(super) fn message_numbers(
     connection: &Connection,
     runner: ProcessId,
     limit: usize,

@@ -1,8 +1,8 @@
-//! What the database knows about itself.
+//! Metadata in the database.
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// How often the registry and the tokens have changed.
+/// Generation: number of changes of the registry and the tokens.
 pub(super) fn generation(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row("SELECT value FROM meta WHERE key = 'generation'", [], |row| row.get(0))
 }
@@ -14,7 +14,7 @@ pub(super) fn next_generation(connection: &Connection) -> rusqlite::Result<u64> 
         .query_row([], |row| row.get(0))
 }
 
-/// Which version of this program has brought the file to its schema.
+/// Version of the program that migrated the file to its schema.
 pub(super) fn migrated_by(connection: &Connection) -> Option<String> {
     let sql = "SELECT value FROM meta WHERE key = 'migrated_by'";
     connection.query_row(sql, [], |row| row.get(0)).optional().ok().flatten()

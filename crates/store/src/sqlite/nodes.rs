@@ -118,7 +118,7 @@ fn retire(connection: &Connection, runner: ProcessId) -> Result<(), SqliteError>
     Ok(())
 }
 
-/// Whether a process is at work: its lock tells, and where there is none its lease.
+/// Returns whether a process is at work: its lock tells, and where there is none its lease.
 fn is_alive(
     connection: &Connection,
     folder: Option<&Path>,
@@ -130,7 +130,7 @@ fn is_alive(
     }
     match folder.and_then(|folder| process_locks::is_alive(folder, runner)) {
         Some(is_alive) => Ok(is_alive),
-        None => leases::is_at_work(connection, runner, now),
+        None => leases::has_lease(connection, runner, now),
     }
 }
 

@@ -29,7 +29,7 @@ impl PolicySourceStore for SqliteStore {
     }
 }
 
-/// Those in force.
+/// Active policies.
 pub(super) fn all(connection: &Connection) -> Result<PolicySet, SqliteError> {
     // Both are read at one moment.
     let reading = connection.unchecked_transaction()?;
@@ -77,7 +77,7 @@ pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<Recorde
     Ok(versions)
 }
 
-/// The last change is never let go of, so this never goes back.
+/// The last change is never removed, so this never goes back.
 fn last(connection: &Connection) -> rusqlite::Result<u64> {
     let mut select = connection.prepare_cached("SELECT coalesce(max(version), 0) FROM policy_changes")?;
     select.query_row([], |row| row.get(0))

@@ -1,8 +1,8 @@
-//! Which processes are alive, told by locks.
+//! Locks that show which processes are alive.
 //!
-//! A process that works on tasks says by when it will have said so again, and whoever waits for that moment waits long. But
-//! one that dies lets go of its files that very moment. So each keeps a file locked beside the database, and what it worked
-//! on can be taken over as soon as the lock is free. Where files cannot be locked, time alone tells.
+//! A lease shows the death of a process only when it is over, but the operating system releases the file locks of a dead process
+//! at once. So each process keeps a file locked beside the database, and its tasks can be taken over as soon as the lock is
+//! free. Where files cannot be locked, only leases are used.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,10 +13,10 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::ids::ProcessId;
 
-/// How the files are named: this, and the process's number.
+/// Prefix of lock files; the process id follows.
 const FILE_PREFIX: &str = "runner-";
 
-/// How a file is named that is not locked yet.
+/// Suffix of a file that is not locked yet.
 const UNLOCKED_SUFFIX: &str = ".new";
 
 /// The files that this process keeps locked.
@@ -65,16 +65,16 @@ pub(super) fn find_dead(folder: &Path) -> Vec<ProcessId> {
 
 /// Removes what one of them has left.
 pub(super) fn remove_lock_file(folder: &Path, runner: ProcessId) {
-    // One that stays is found, and removed, by whoever looks next.
+    // One that stays is found, and removed, by the component that looks next.
     let _ = fs::remove_file(path(folder, runner));
 }
 
-/// Whether a process has a file: it is alive, or nobody has noticed yet that it died.
+/// Returns whether a process has a file: it is alive, or nobody has noticed yet that it died.
 pub(super) fn has_lock_file(folder: &Path, runner: ProcessId) -> bool {
     path(folder, runner).exists()
 }
 
-/// Whether a process has a file and keeps it locked; none where it has no file.
+/// Returns whether a process has a file and keeps it locked; none where it has no file.
 pub(super) fn is_alive(folder: &Path, runner: ProcessId) -> Option<bool> {
     has_lock_file(folder, runner).then(|| !is_unlocked(&path(folder, runner)))
 }

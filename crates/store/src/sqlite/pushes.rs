@@ -1,4 +1,4 @@
-//! Who is told of a task, how far, and by whom just now.
+//! Push notification configs with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -24,7 +24,7 @@ use crate::error::SqliteError;
 #[async_trait]
 impl PushConfigStore for SqliteStore {
     async fn put_push(&self, push: &PushSubscription) -> Result<(), StoreError> {
-        // The task must be there before somebody is to be told of it.
+        // The task must be in the database before its config.
         self.flush_buffer().await?;
         let push = push.clone();
         self.transact(move |transaction| put(transaction, &push)).await
@@ -32,7 +32,7 @@ impl PushConfigStore for SqliteStore {
 
     async fn pushes(&self, task: &TaskId) -> Result<Vec<PushSubscription>, StoreError> {
         let task = task.clone();
-        self.read(move |connection| of_task(connection, &task)).await
+        self.read(move |connection| list_by_task(connection, &task)).await
     }
 
     async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
@@ -47,12 +47,12 @@ impl PushConfigStore for SqliteStore {
     ) -> Result<Vec<PushSubscription>, StoreError> {
         self.flush_buffer().await?;
         let lease = lease.clone();
-        self.transact(move |transaction| due(transaction, &lease, limit)).await
+        self.transact(move |transaction| lease_due(transaction, &lease, limit)).await
     }
 
     async fn record_push_delivery(&self, push: &PushSubscription, holder: &str) -> Result<bool, StoreError> {
         let (push, holder) = (push.clone(), holder.to_owned());
-        self.transact(move |transaction| note(transaction, &push, &holder)).await
+        self.transact(move |transaction| record_delivery(transaction, &push, &holder)).await
     }
 
     async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
@@ -61,12 +61,12 @@ impl PushConfigStore for SqliteStore {
 
     async fn remove_pushes_with_token(&self, token: &TokenId) -> Result<u64, StoreError> {
         let token = token.clone();
-        self.transact(move |transaction| remove_of(transaction, &token)).await
+        self.transact(move |transaction| remove_by_token(transaction, &token)).await
     }
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<PushSubscription>, StoreError> {
         let scope = scope.clone();
-        self.read(move |connection| dead(connection, &scope, limit)).await
+        self.read(move |connection| list_dead(connection, &scope, limit)).await
     }
 }
 
@@ -106,14 +106,17 @@ pub(super) fn put(connection: &Connection, push: &PushSubscription) -> Result<()
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<PushSubscription>, SqliteError> {
+pub(super) fn list_by_task(
+    connection: &Connection,
+    task: &TaskId,
+) -> Result<Vec<PushSubscription>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM push_configs WHERE task = ?1 ORDER BY created_at, id")?;
     let pushes = select.query_map([task.as_str()], push)?.collect::<Result<_, _>>()?;
     Ok(pushes)
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?;
     Ok(delete.execute([task.as_str(), id])? > 0)
@@ -129,13 +132,13 @@ pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, SqliteErro
 }
 
 /// Removes the configs that were set with an access token.
-pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64, SqliteError> {
+pub(super) fn remove_by_token(connection: &Connection, token: &TokenId) -> Result<u64, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE created_with = ?1")?;
     Ok(u64::try_from(delete.execute([token.as_str()])?).unwrap_or(u64::MAX))
 }
 
-/// Those that have something to be told now, and are ours to tell from now on.
-pub(super) fn due(
+/// Leases configs with a due delivery.
+pub(super) fn lease_due(
     connection: &Connection,
     lease: &DeliveryLease,
     limit: usize,
@@ -156,8 +159,8 @@ pub(super) fn due(
     Ok(pushes)
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(
+/// Stores the state of a delivery and releases the lease, if `holder` still has it.
+pub(super) fn record_delivery(
     connection: &Connection,
     push: &PushSubscription,
     holder: &str,
@@ -181,8 +184,8 @@ pub(super) fn note(
     Ok(changed > 0)
 }
 
-/// Those that were given up, the newest first.
-pub(super) fn dead(
+/// Configs whose delivery was given up, the newest first.
+pub(super) fn list_dead(
     connection: &Connection,
     of: &Scope,
     limit: usize,

@@ -12,7 +12,7 @@ use tokio::{sync::Semaphore, task};
 use super::connect;
 use crate::error::{DatabaseError, SqliteError};
 
-/// How many reads may run at once, and how many connections are kept for them.
+/// Maximum number of concurrent reads, and of connections kept for them.
 const MAX_READERS: usize = 3;
 
 /// The connections that read.
@@ -34,7 +34,7 @@ impl Readers {
         Self { permits: Arc::new(Semaphore::new(MAX_READERS)), pool: Arc::new(pool) }
     }
 
-    /// Where the file is.
+    /// Data folder.
     pub(super) fn folder(&self) -> &Path {
         &self.pool.folder
     }
@@ -45,7 +45,7 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
-        // The permit goes along: when the asker goes away, the work does not stop and still holds a connection.
+        // The permit goes along: when the caller goes away, the work does not stop and still holds a connection.
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
         let pool = Arc::clone(&self.pool);
         let done = task::spawn_blocking(move || {

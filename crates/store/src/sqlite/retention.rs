@@ -1,4 +1,4 @@
-//! Bytes that each org takes in the store.
+//! Bytes that each org takes in the store, and removal of old rows.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl RetentionStore for SqliteStore {
 
     async fn sweep(&self, sweep: SweepLimits) -> Result<SweepReport, StoreError> {
         self.flush_buffer().await?;
-        // A process that died left its last records behind; whoever only reads along would never have them flushed.
+        // A process that died left its last records behind; a process that only reads would never flush them.
         self.ask(Job::RecoverBuffers).await?;
         self.transact(move |transaction| {
             let old = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;

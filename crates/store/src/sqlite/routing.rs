@@ -1,4 +1,4 @@
-//! Who was chosen to do some work, what slots are taken, and what was learned from it.
+//! Routing decisions, reserved slots, and learned success rates.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::error::SqliteError;
 
-/// So many are forgotten at once.
+/// Maximum number of rows removed at once.
 const MAX_SWEPT_DISPATCHES: u64 = 1_000;
 
 #[async_trait]
@@ -30,7 +30,7 @@ impl RoutingStore for SqliteStore {
         query: &RoutingStatsQuery,
     ) -> Result<BTreeMap<AgentId, RoutingStats>, StoreError> {
         let query = query.clone();
-        self.read(move |connection| standings(connection, &query)).await
+        self.read(move |connection| routing_stats(connection, &query)).await
     }
 
     async fn success_rates(
@@ -40,7 +40,7 @@ impl RoutingStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<(String, SuccessRate)>, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
-        self.read(move |connection| works(connection, &org, &agent, limit)).await
+        self.read(move |connection| success_rates(connection, &org, &agent, limit)).await
     }
 
     async fn reserve(&self, reservation: &SlotReservation) -> Result<bool, StoreError> {
@@ -63,8 +63,8 @@ impl RoutingStore for SqliteStore {
     }
 }
 
-/// What is known of these agents.
-pub(super) fn standings(
+/// Routing facts of these agents.
+pub(super) fn routing_stats(
     connection: &Connection,
     query: &RoutingStatsQuery,
 ) -> Result<BTreeMap<AgentId, RoutingStats>, SqliteError> {
@@ -101,8 +101,8 @@ pub(super) fn standings(
     Ok(standings)
 }
 
-/// How well an agent does each type of work, the latest first.
-pub(super) fn works(
+/// Success of an agent at each type of work, the latest first.
+pub(super) fn success_rates(
     connection: &Connection,
     org: &OrgId,
     agent: &AgentId,
@@ -151,7 +151,7 @@ pub(super) fn reserve(connection: &Connection, wanted: &SlotReservation) -> Resu
     Ok(true)
 }
 
-/// How many tasks one agent has: those that are open, and those that were promised to it.
+/// Number of tasks of one agent: open ones and reserved slots.
 fn active(
     connection: &Connection,
     org: &OrgId,
@@ -268,7 +268,7 @@ pub(super) fn list(
     Ok(found)
 }
 
-/// How each attempt ended, as far as it is known.
+/// Fills in the outcome of each attempt, as far as it is known.
 fn fill_in(connection: &Connection, dispatch: &mut Dispatch) -> Result<(), SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT outcome FROM plays WHERE task = ?1 AND outcome IS NOT NULL")?;

@@ -1,4 +1,4 @@
-//! Agents' secrets, as somebody else has sealed them.
+//! Encrypted secrets of agents.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -39,7 +39,7 @@ impl SecretStore for SqliteStore {
     }
 }
 
-/// Writes it. Answers whether anything has changed.
+/// Writes it. Returns whether anything has changed.
 pub(super) fn write(connection: &Connection, write: &SecretWrite) -> Result<bool, SqliteError> {
     match write {
         SecretWrite::Put(secrets) => {

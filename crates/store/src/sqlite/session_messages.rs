@@ -85,7 +85,7 @@ pub(super) fn remove(connection: &Connection, number: u64) -> Result<(), SqliteE
     Ok(())
 }
 
-/// Whether a session was ended by its client.
+/// Returns whether a session was ended by its client.
 pub(super) fn is_ended(connection: &Connection, session: &str) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT 1 FROM session_messages WHERE session = ?1 AND body IS NULL")?;

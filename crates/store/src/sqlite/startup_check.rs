@@ -1,6 +1,6 @@
 //! Files that the last process left behind, examined before a database is opened.
 //!
-//! A database that was closed has no log. If there is one, the last process died, or somebody copied the folder of a server that was running: then
+//! A database that was closed has no log. If there is one, the last process died, or the folder of a running server was copied: then
 //! the log, the write buffers and the pages are examined before anything is built on them. A server does not start on damage without being
 //! told to (`--accept-damage`). After a restart of the machine, commits that had not reached the disk are missing by design (see [`Durability`]); that
 //! is logged, and no reason not to start.
@@ -47,9 +47,9 @@ pub(super) struct StartupCheck {
     /// Differences of a restored database from its backup.
     restored: Vec<String>,
     is_small: bool,
-    /// Whether the last process did not close the database.
+    /// True if the last process did not close the database.
     is_unclean: bool,
-    /// Whether the machine was started after the last write.
+    /// True if the machine was started after the last write.
     is_after_restart: bool,
 }
 
@@ -184,7 +184,7 @@ fn refuse(finding: &str, is_accepted: bool, place: &DatabaseLocation) -> Result<
     Err(DatabaseError::plain(format!("{place} is damaged: {finding}; {FIX}")).into())
 }
 
-/// Whether a file was last written before the machine was started.
+/// Returns whether a file was last written before the machine was started.
 fn is_before_boot(path: &Path) -> bool {
     let written = fs::metadata(path).and_then(|file| file.modified()).ok();
     written.zip(boot_time()).is_some_and(|(written, boot)| written < boot)

@@ -42,7 +42,7 @@ const SELECT_BY_REMOTE_ID: &str = "
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 
-/// How many tasks go at most in one sweep, so that nobody waits long for it.
+/// Maximum number of tasks removed by one sweep, so that no writer waits long for it.
 const MAX_SWEPT_TASKS: usize = 1_000;
 
 /// A task's events stand under its row number times this, and the number of the last of those written together.
@@ -139,7 +139,7 @@ impl<'c> Inserts<'c> {
         Ok(Self { connection, task, events })
     }
 
-    /// Where it writes to.
+    /// Connection that it writes to.
     pub(super) const fn connection(&self) -> &'c Connection {
         self.connection
     }
@@ -316,7 +316,7 @@ pub(super) fn list(
     Ok(heads)
 }
 
-/// How many open tasks each agent of an org has.
+/// Number of open tasks of each agent of an org.
 pub(super) fn load(connection: &Connection, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT agent_id, count(*) FROM a2a_task_instances WHERE active = 1 AND org = ?1 GROUP BY agent_id",
@@ -357,7 +357,7 @@ fn args(connection: &Connection, row: i64) -> Result<String, SqliteError> {
     Ok(select.query_row([row], |row| row.get(0))?)
 }
 
-/// Removes tasks that ended before `moment`, the oldest first. Answers how many went.
+/// Removes tasks that ended before `moment`, the oldest first. Returns their number.
 pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, SqliteError> {
     // Rows are in the order of their making, so nothing behind the first younger one can have ended that early.
     let mut select = connection.prepare_cached(
@@ -375,7 +375,7 @@ pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, S
     remove(connection, &old)
 }
 
-/// Removes the oldest tasks that have ended, if the database holds more than `most` bytes. Answers how many went.
+/// Removes the oldest tasks that have ended, if the database holds more than `most` bytes. Returns their number.
 pub(super) fn sweep_beyond(connection: &Connection, most: u64) -> Result<u64, SqliteError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);

@@ -37,7 +37,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<CreatedTenant>, SqliteE
     Ok(tenants)
 }
 
-/// Adds one. Answers whether it is new.
+/// Adds one. Returns whether it is new.
 pub(super) fn create(connection: &Connection, tenant: &CreatedTenant) -> Result<bool, SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO tenants (org, project, created_at, created_by) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
@@ -47,7 +47,7 @@ pub(super) fn create(connection: &Connection, tenant: &CreatedTenant) -> Result<
     Ok(insert.execute(values)? == 1)
 }
 
-/// Removes one. Answers whether it was there.
+/// Removes one. Returns whether it was there.
 pub(super) fn remove(connection: &Connection, scope: &Scope) -> Result<bool, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM tenants WHERE org = ?1 AND project = ?2")?;
     Ok(delete.execute(params![scope.org.as_str(), scope.project.as_str()])? == 1)

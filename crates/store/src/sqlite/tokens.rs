@@ -22,7 +22,7 @@ pub(super) enum TokenWrite {
     Add(Box<Token>),
     /// One that lets nobody in from now on.
     Revoke {
-        /// Which.
+        /// Name or id.
         id: String,
         /// Now.
         at: Timestamp,
@@ -44,7 +44,7 @@ impl TokenStore for SqliteStore {
     }
 }
 
-/// Writes it. Answers whether anything has changed.
+/// Writes it. Returns whether anything has changed.
 pub(super) fn write(connection: &Connection, write: &TokenWrite) -> Result<bool, SqliteError> {
     match write {
         TokenWrite::Add(token) => add(connection, token).map(|()| true),

@@ -19,7 +19,7 @@ pub(super) struct UseLock(Option<File>);
 // === impl UseLock ===
 
 impl UseLock {
-    /// Takes the lock. Answers whether no other process had it. To be called under the lock that databases are opened under.
+    /// Takes the lock. Returns whether no other process had it. To be called under the lock that databases are opened under.
     pub(super) fn take(&mut self, folder: &Path) -> io::Result<bool> {
         let file = open(folder)?;
         let is_first = file.try_lock().is_ok();
@@ -32,7 +32,7 @@ impl UseLock {
     }
 }
 
-/// Whether some process has the database in `folder` open.
+/// Returns whether some process has the database in `folder` open.
 pub(super) fn is_in_use(folder: &Path) -> bool {
     open(folder).is_ok_and(|file| file.try_lock().is_err())
 }

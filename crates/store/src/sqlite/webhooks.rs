@@ -1,4 +1,4 @@
-//! Webhooks: who is told, how far, and by whom just now.
+//! Webhooks with the state and lease of their delivery.
 
 use async_trait::async_trait;
 use rialto_model::{
@@ -56,7 +56,7 @@ impl WebhookStore for SqliteStore {
         standing: &DeliveryState,
     ) -> Result<bool, StoreError> {
         let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
-        self.transact(move |transaction| note(transaction, &id, &holder, &standing)).await
+        self.transact(move |transaction| record_delivery(transaction, &id, &holder, &standing)).await
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Webhook>, SqliteError> 
     Ok(webhooks)
 }
 
-/// Adds one that hears of what comes behind the end of the trail. Answers the generation that this makes.
+/// Adds a webhook that starts behind the last audit record. Answers the generation that this makes.
 pub(super) fn add(connection: &Connection, webhook: &Webhook) -> Result<u64, SqliteError> {
     let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     let secret = serde_json::to_string(&webhook.secret)
@@ -106,7 +106,7 @@ pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, Sq
     counted(connection, connection.execute(sql, [id])?)
 }
 
-/// Takes or prolongs the right to deliver, unless somebody else has it.
+/// Acquires or renews a lease, unless another process has it.
 fn take_lease(connection: &Connection, id: &str, lease: &DeliveryLease) -> Result<LeaseOutcome, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM webhooks WHERE id = ?1")?;
     let found = select.query_row([id], |row| Ok((webhook(row)?, is_held(row, lease)?))).optional()?;
@@ -122,8 +122,8 @@ fn take_lease(connection: &Connection, id: &str, lease: &DeliveryLease) -> Resul
     }
 }
 
-/// Writes down how far one was told, if its holder is still the one who says so.
-pub(super) fn note(
+/// Stores the delivery state, if `holder` still has the lease.
+pub(super) fn record_delivery(
     connection: &Connection,
     id: &str,
     holder: &str,

@@ -1,15 +1,15 @@
-//! What was acknowledged a moment ago, on its way into the database.
+//! Write buffer: makes journal writes durable in a file before their group commit to SQLite.
 //!
-//! A commit writes whole pages, whatever little is in it, and a short call would cause two: one before it leaves, one
-//! when its answer is there. So a new task is first buffered in a file beside the database, one that is also memory; its
-//! events are added there as long as it has not moved on; and many times a second what is finished is flushed to the database
-//! in one commit, each task as it stands by then. A task that is in the database already is written to there.
+//! A commit writes whole pages, however little is in it, and a short call would cause two: one before it leaves, one when its
+//! answer is there. So a new task is first appended to a memory-mapped file beside the database, and so are its events until
+//! it is flushed. Many times a second all finished tasks are flushed to the database in one commit, each in its last state. A
+//! task that is in the database already is written there.
 //!
-//! The promise is the same as the database's: what is acknowledged survives the death of this process, because
-//! the process that opens the store next flushes what a dead process has left ([`recovery`]). Readers of this process have the
-//! records flushed first, and those of other processes wait for it ([`other processes`]).
+//! The guarantee is that of the database: what is acknowledged survives the death of this process, because the process that
+//! opens the store next flushes the buffers of dead ones ([`recovery`]). Readers in this process flush the buffer first; those
+//! in other processes wait for that ([`other_writers`]).
 //!
-//! What it saves: NUMBERS (`rialto-bench bridge`, 64 connections).
+//! Measured saving: NUMBERS (`rialto-bench bridge`, 64 connections).
 //! `[store] write_buffer = false` turns it off, and so does [`Durability::Full`]. The header of each file counts what was written, so a
 //! test can tell that it was used.
 //!
@@ -45,16 +45,16 @@ const FLUSH_DELAY: Duration = Duration::from_millis(20);
 /// A task that has begun less than this ago is kept for the next batch while it is open.
 const MIN_TASK_AGE: Duration = Duration::from_millis(250);
 
-/// With so many bytes of records they are flushed at once.
+/// Bytes of records from which they are flushed at once.
 const FLUSH_BYTES: usize = 3 << 18;
 
-/// So much of a batch's memory is used again.
+/// Maximum memory of a batch that is used again.
 const MAX_SPARE_BYTES: usize = 1 << 20;
 
-/// With so many, what comes next is left to the database: records are made faster than they can be flushed.
+/// Bytes of records from which writes go to the database: records are made faster than they can be flushed.
 const MAX_BUFFERED_BYTES: usize = 2 << 20;
 
-/// How the files are named: this, a fresh id, and which of the two it is.
+/// Prefix of the files; a fresh id and the suffix of the segment follow.
 const FILE_PREFIX: &str = "daybook-";
 
 /// The records of this process.
@@ -66,7 +66,7 @@ pub(super) struct WriteBuffer {
     wakeup: Condvar,
 }
 
-/// What became of something to write.
+/// Result of a write to the buffer.
 pub(super) enum BufferOutcome {
     /// It is buffered, or refused.
     Done(Result<(), StoreError>),
@@ -74,12 +74,12 @@ pub(super) enum BufferOutcome {
     NeedsDatabase(JournalRecord),
 }
 
-/// What a new batch is begun for.
+/// Tasks that a flush takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlushScope {
     /// To flush what is finished.
     Finished,
-    /// To flush everything, because somebody wants to read it.
+    /// To flush everything, for a reader.
     Everything,
 }
 
@@ -96,9 +96,9 @@ struct OpenBatch {
     bytes: usize,
     /// No task up to this one is new; whether it is there only the database knows.
     newest: String,
-    /// Whether a batch is on its way into the database.
+    /// True if a batch is on its way into the database.
     is_flushing: bool,
-    /// Whether to flush without waiting for more.
+    /// True if to flush without waiting for more.
     is_urgent: bool,
     is_closed: bool,
 }
@@ -129,7 +129,7 @@ impl WriteBuffer {
         &self.name
     }
 
-    /// Where the database is.
+    /// Location of the database.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -159,14 +159,14 @@ impl WriteBuffer {
         BufferOutcome::Done(Ok(()))
     }
 
-    /// Whether there are records that the database does not have yet.
+    /// Returns whether there are records that the database does not have yet.
     pub(super) fn has_unflushed(&self) -> bool {
         let batch = self.batch.lock();
         batch.is_flushing || !batch.tasks.is_empty()
     }
 
     /// Begins a new batch and hands the full one over; none when nothing is in it. Tasks that will soon be over are kept
-    /// for the new batch, unless somebody wants to read them.
+    /// for the new batch, unless a reader waits for them.
     pub(super) fn start_flush(&self, scope: FlushScope) -> Option<FlushBatch> {
         let mut batch = self.batch.lock();
         if batch.tasks.is_empty() {

@@ -1,8 +1,7 @@
-//! The one thread that writes.
+//! Writer thread of SQLite: commits all waiting jobs in one transaction.
 //!
-//! Whatever is waiting is committed together: a commit costs the same for one job as for two hundred. Nobody is
-//! answered before the commit, and no job spoils another: a job that is refused has written nothing, and when one
-//! breaks, the batch is rolled back and each job is tried alone.
+//! A commit costs the same for one job as for two hundred. No job is acknowledged before the commit, and none affects another: a
+//! rejected job has written nothing, and after a database error the batch is rolled back and each job is tried alone.
 
 use std::{
     sync::Arc,
@@ -31,22 +30,22 @@ use crate::{
     generation::GenerationCounter,
 };
 
-/// At most so many jobs go into one commit.
+/// Maximum number of jobs of one commit.
 const MAX_BATCH_JOBS: usize = 256;
 
-/// So many jobs may wait; then their askers wait.
+/// Length of the queue; callers wait when it is full.
 const QUEUE_JOBS: usize = 1024;
 
-/// So many jobs in one commit are a crowd: the next commit waits a moment for the others, because a commit for each
+/// Batch size from which the next commit waits a moment for more jobs, because a commit for each
 /// few of them would cost all of them more. Fewer are not made to wait.
 const MIN_BATCH_TO_WAIT: usize = 4;
 
-/// That moment. Each commit writes the last page of every table and index anew, whoever shares it shares that cost.
+/// Time that a commit waits for more jobs. Each commit writes the last page of every table and index anew, and jobs in one commit share that cost.
 const BATCH_DELAY: Duration = Duration::from_micros(500);
 
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {
-    /// To the journal or the audit trail.
+    /// To the journal or the audit log.
     Journal(JournalRecord),
     /// To the registry.
     Agent(AgentWrite),
@@ -58,7 +57,7 @@ pub(super) enum Write {
     Touch,
 }
 
-/// What the thread can be asked to do.
+/// Request to the writer thread.
 pub(super) enum Job {
     /// Write, and answer after the commit.
     Write(Write, Reply),
@@ -76,10 +75,10 @@ pub(super) enum Job {
 
 type Outcome = Result<Option<u64>, StoreError>;
 
-/// Where the outcome is wanted.
+/// Channel that receives the outcome.
 pub(super) type Reply = oneshot::Sender<Outcome>;
 
-/// What the thread works with.
+/// State of the writer thread.
 pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) checkpointer: Checkpointer,
@@ -87,25 +86,25 @@ pub(super) struct Writer {
     pub(super) generation: Arc<GenerationCounter>,
     /// None where everything is written to the database at once.
     pub(super) write_buffer: Option<Arc<WriteBuffer>>,
-    /// A page that could not be flushed. Nothing else is written before it.
+    /// A batch that could not be flushed. Nothing else is written before it.
     pub(super) unflushed: Option<FlushBatch>,
     pub(super) health: Arc<StoreHealth>,
 }
 
-/// What spoiled a whole batch.
+/// Error of a whole batch.
 enum BatchError {
     /// One of the jobs broke.
     Job(rusqlite::Error),
     /// The transaction could not begin or end.
     Commit(rusqlite::Error),
-    /// A page of the write buffer that goes first could not be flushed.
+    /// The batch of the write buffer that goes first could not be flushed.
     Flush(DatabaseError),
 }
 
 // === impl Writer ===
 
 impl Writer {
-    /// Starts the thread. It ends when it is told to close, or when the last sender is gone.
+    /// Starts the thread. It ends on [`Job::Close`], or when the last sender is gone.
     pub(super) fn start(self) -> Result<(mpsc::Sender<Job>, JoinHandle<()>), StoreError> {
         let (sender, jobs) = mpsc::channel(QUEUE_JOBS);
         let thread = thread::Builder::new()
@@ -138,7 +137,7 @@ impl Writer {
                     }
                     Job::Flush(scope, reply) => {
                         self.commit(std::mem::take(&mut batch));
-                        // The asker may have gone away.
+                        // The caller may have gone away.
                         let _ = reply.send(self.flush(scope).map(|()| None).map_err(Into::into));
                     }
                     Job::RecoverBuffers(reply) => {
@@ -155,7 +154,7 @@ impl Writer {
             // Now that everybody has their answers.
             self.checkpointer.finish_checkpoint(&self.connection);
         }
-        // What is left on the page, if anything, is flushed by whoever opens the store next.
+        // What is left on the page, if anything, is flushed by the component that opens the store next.
         if self.flush(FlushScope::Everything).is_ok()
             && let Some(write_buffer) = &self.write_buffer
         {
@@ -163,7 +162,7 @@ impl Writer {
         }
         drop(self.connection);
         for done in closers {
-            // The asker may have gone away.
+            // The caller may have gone away.
             let _ = done.send(());
         }
     }
@@ -188,7 +187,7 @@ impl Writer {
                 Err(BatchError::Flush(fault)) => fail_all(&writes, &fault),
             };
         for (reply, outcome) in replies.into_iter().zip(outcomes) {
-            // The asker may have gone away; what was written stays written.
+            // The caller may have gone away; what was written stays written.
             let _ = reply.send(outcome);
         }
     }
@@ -212,7 +211,7 @@ impl Writer {
         self.retry_flush()
     }
 
-    /// Flushes the page that was handed over, if there is one.
+    /// Flushes the batch that was handed over, if there is one.
     fn retry_flush(&mut self) -> Result<(), DatabaseError> {
         let Some(write_buffer) = &self.write_buffer else { return Ok(()) };
         let Some(batch) = self.unflushed.take() else { return Ok(()) };
@@ -221,7 +220,7 @@ impl Writer {
                 self.health.failed(error);
             }
             let fault = self.place.unwritten(failure);
-            tracing::debug!("notes wait to be posted: {fault}");
+            tracing::debug!("the write buffer could not be flushed; retrying: {fault}");
             self.unflushed = Some(batch);
             return Err(fault);
         }

@@ -18,10 +18,10 @@ use crate::file::Folder;
 
 impl Folder {
     /// The files of all write buffers, the first of each pair first.
-    fn daybooks(&self) -> Vec<PathBuf> {
+    fn buffer_files(&self) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
-        let is_daybook = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("daybook-");
-        let mut files: Vec<_> = files.filter(is_daybook).collect();
+        let is_buffer = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("daybook-");
+        let mut files: Vec<_> = files.filter(is_buffer).collect();
         files.sort();
         files
     }
@@ -82,7 +82,7 @@ async fn what_a_task_began_with_is_there_when_its_process_has_died() {
 }
 
 #[tokio::test]
-async fn what_a_dead_process_has_noted_is_there_for_the_next_one() {
+async fn what_a_dead_process_has_buffered_is_there_for_the_next_one() {
     let folder = Folder::new();
     let store = folder.open();
     let done = call(&store, "task_1").await;
@@ -95,15 +95,16 @@ async fn what_a_dead_process_has_noted_is_there_for_the_next_one() {
     assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
     assert_eq!(next.task(&Scope::default(), "task_2").await.unwrap(), Some(open));
     assert_eq!(next.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
-    assert!(left.daybooks().is_empty());
+    assert!(left.buffer_files().is_empty());
 }
 
 #[tokio::test]
-async fn nothing_is_posted_twice() {
+async fn nothing_is_flushed_twice() {
     let folder = Folder::new();
     let store = folder.open();
     call(&store, "task_1").await;
-    let noted: Vec<_> = folder.daybooks().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
+    let noted: Vec<_> =
+        folder.buffer_files().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
     // This has it flushed.
     store.audit_records(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     let left = folder.copy();
@@ -118,7 +119,7 @@ async fn nothing_is_posted_twice() {
 }
 
 #[tokio::test]
-async fn a_note_that_was_cut_off_is_not_there_and_those_before_it_are() {
+async fn a_record_that_was_cut_off_is_not_there_and_those_before_it_are() {
     let folder = Folder::new();
     let store = folder.open();
     for id in ["task_1", "task_2"] {
@@ -127,7 +128,7 @@ async fn a_note_that_was_cut_off_is_not_there_and_those_before_it_are() {
     let left = folder.copy();
     let last_of = |path: &PathBuf| fs::read(path).unwrap().iter().rposition(|byte| *byte != 0);
     let (written, last) =
-        left.daybooks().into_iter().find_map(|path| last_of(&path).map(|last| (path, last))).unwrap();
+        left.buffer_files().into_iter().find_map(|path| last_of(&path).map(|last| (path, last))).unwrap();
     let bytes = fs::read(&written).unwrap();
     fs::write(&written, &bytes[..last]).unwrap();
 
@@ -159,7 +160,7 @@ async fn another_process_reads_what_is_not_over_yet() {
 }
 
 #[tokio::test]
-async fn a_task_goes_on_after_it_was_posted() {
+async fn a_task_continues_after_it_was_flushed() {
     let folder = Folder::new();
     let store = folder.open();
     let task = head("task_1");
@@ -176,7 +177,7 @@ async fn a_task_goes_on_after_it_was_posted() {
 }
 
 #[tokio::test]
-async fn an_id_stays_taken_after_it_was_posted() {
+async fn an_id_stays_taken_after_it_was_flushed() {
     let folder = Folder::new();
     let store = folder.open();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
@@ -186,7 +187,7 @@ async fn an_id_stays_taken_after_it_was_posted() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_dropped_or_closed_leaves_no_notes() {
+async fn a_store_that_is_dropped_or_closed_leaves_no_records() {
     let folder = Folder::new();
     let store = folder.open();
     call(&store, "task_1").await;
@@ -199,7 +200,7 @@ async fn a_store_that_is_dropped_or_closed_leaves_no_notes() {
     store.close().await;
     let refusal = store.open_task(&head("task_3"), Vec::new()).await;
     assert!(matches!(refusal, Err(StoreError::Unavailable(_))));
-    assert!(folder.daybooks().is_empty());
+    assert!(folder.buffer_files().is_empty());
     let count = |sql| folder.raw().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM tasks"), 2);
     assert_eq!(count("SELECT count(*) FROM meta WHERE key LIKE 'daybook-%'"), 0);

@@ -1,4 +1,4 @@
-//! What is to be run.
+//! Workflow definitions.
 
 use rialto_model::{
     call::CallerId,
@@ -62,7 +62,7 @@ pub(super) async fn put(
     })
 }
 
-/// Takes one away. Answers whether it was there.
+/// Takes one away. Returns whether it was there.
 pub(super) async fn remove(
     client: &impl GenericClient,
     of: &Scope,

@@ -17,7 +17,7 @@ use super::super::{
     sql::{self, Value},
 };
 
-/// So many are forgotten at once.
+/// Maximum number of rows removed at once.
 const MAX_SWEPT_RUNS: i64 = 1_000;
 
 /// Writes a new one down, unless it is there.
@@ -83,7 +83,7 @@ pub(super) async fn find(
     Ok(Some(RunRecord { run: run(&found)?, steps: steps.iter().map(step).collect::<Result<_, _>>()? }))
 }
 
-/// Those of a project, newest first.
+/// Runs of a project, newest first.
 pub(super) async fn list(
     client: &impl GenericClient,
     of: &Scope,
@@ -106,7 +106,7 @@ pub(super) async fn list(
     sql::rows(client, select, &values).await?.iter().map(run).collect()
 }
 
-/// Writes down what has changed, if whoever says so has the run.
+/// Stores changes of a run, if the driver still has it.
 pub(super) async fn change(client: &impl GenericClient, change: &RunChange) -> Result<bool, PostgresError> {
     let update = "
         UPDATE flow_runs SET state = $3, output = $4, failure = $5, wakes_at = $6, updated_at = $7, token = $8
@@ -134,7 +134,7 @@ pub(super) async fn cancel(
     id: &TaskId,
     at: Timestamp,
 ) -> Result<Option<RunRecord>, PostgresError> {
-    // Locked before it is looked at: whoever writes to it is done, or finds it called off.
+    // Locked before it is looked at: a writer is done, or finds it cancelled.
     sql::maybe_row(client, "SELECT id FROM flow_runs WHERE id = $1 FOR UPDATE", &[&id.as_str()]).await?;
     let Some(found) = find(client, id).await?.filter(|found| !found.run.state.is_over()) else {
         return Ok(None);
@@ -150,7 +150,7 @@ pub(super) async fn cancel(
     Ok(Some(found))
 }
 
-/// Those whose moment has come; the next is `again`.
+/// Waiting runs that are due; their next time is `again`.
 pub(super) async fn wake(
     client: &impl GenericClient,
     now: Timestamp,

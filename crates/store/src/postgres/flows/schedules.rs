@@ -34,15 +34,15 @@ pub(super) async fn replace(
     Ok(())
 }
 
-/// Those of a project.
+/// Schedules of a project.
 pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<FlowSchedule>, PostgresError> {
     let select = "SELECT * FROM flow_schedules WHERE org = $1 AND project = $2 ORDER BY name, number";
     let values: [Value<'_>; 2] = [&of.org.as_str(), &of.project.as_str()];
     sql::rows(client, select, &values).await?.iter().map(schedule).collect()
 }
 
-/// Those whose moment has come, and which are ours from now on. What somebody else is just taking is left to them.
-pub(super) async fn due(
+/// Leases due schedules. Rows that another process is leasing are skipped.
+pub(super) async fn lease_due(
     client: &impl GenericClient,
     lease: &DeliveryLease,
     most: usize,
@@ -64,7 +64,7 @@ pub(super) async fn due(
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) async fn note(
+pub(super) async fn record_run(
     client: &impl GenericClient,
     schedule: &FlowSchedule,
     holder: &str,

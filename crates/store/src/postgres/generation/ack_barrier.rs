@@ -1,7 +1,7 @@
 //! Waits until the other processes know of a change.
 //!
-//! Whoever changes a right or a name and then calls another process wants to find the change there: so a change is acknowledged
-//! when everybody has taken notice, and no call pays for it. Each process says with an advisory lock how far it has heard. Locks of
+//! A client that changes a permission or a name and then calls another process must find the change there: so a change is acknowledged
+//! when all processes have read it, at no cost per call. Each process publishes the last generation it has read as an advisory lock. Locks of
 //! a connection that ends are gone with it, and nothing is written. One that stands still is waited for once and not again until
 //! it moves: a laptop that sleeps holds up nobody for long.
 
@@ -20,10 +20,10 @@ use tokio_postgres::{Client, types::Type};
 
 use super::super::error::PostgresError;
 
-/// How long somebody is waited for. Whoever misses the message looks by itself before that.
+/// Maximum wait for acknowledgements. A process that misses the notification reads the number before that.
 const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How soon it is looked again for the first time, and at most.
+/// First and longest delay between two polls.
 const POLL_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
 /// Locks have 32 bits for a number, one of them for its sign.
@@ -36,7 +36,7 @@ const SELECT_HELD: &str = "SELECT pid, objid::int8 FROM pg_locks \
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = 'generation'::regclass::oid AND pid <> $1 \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// What a connection that follows says about itself.
+/// Acknowledgement of this process, held as an advisory lock by the listening connection.
 pub(super) struct Acknowledger<'a> {
     client: &'a Client,
     held: Option<i32>,
@@ -45,16 +45,16 @@ pub(super) struct Acknowledger<'a> {
 /// The other processes at the database.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct AckBarrier {
-    /// Which connection is our own that follows; zero before there is one.
+    /// Backend id of our own listening connection; zero before there is one.
     own: Arc<AtomicI32>,
-    /// Who was waited for in vain, and how far each had heard then.
+    /// Processes that did not acknowledge in time, with the number they had then.
     slow: Arc<Mutex<HashMap<i32, i64>>>,
 }
 
 // === impl AckBarrier ===
 
 impl AckBarrier {
-    /// Begins to tell them how far we have heard.
+    /// Begins to acknowledge generations.
     pub(super) async fn join<'a>(
         &self,
         client: &'a Client,
@@ -67,7 +67,7 @@ impl AckBarrier {
         Ok(notice)
     }
 
-    /// Waits until all of them have heard of this change, which is committed. It is so whether they can be asked or not.
+    /// Waits until all other processes have read this change, which is committed either way.
     pub(in super::super) async fn wait(&self, client: &Client, number: u64) {
         if let Err(failure) = self.try_wait(client, number).await {
             let fault = failure.fault();
@@ -96,7 +96,7 @@ impl AckBarrier {
         }
     }
 
-    /// Who is behind, and how far it has heard, but for those that have stood still since they were waited for.
+    /// Processes that lag behind, with their numbers, except those that have not moved since they timed out.
     async fn find_lagging(&self, client: &Client, number: u64) -> Result<HashMap<i32, i64>, PostgresError> {
         let rows =
             client.query_typed(SELECT_HELD, &[(&self.own.load(Ordering::Relaxed), Type::INT4)]).await?;
@@ -117,13 +117,13 @@ impl AckBarrier {
 // === impl Acknowledger ===
 
 impl Acknowledger<'_> {
-    /// Says that we have heard of everything up to this.
+    /// Acknowledges all generations up to this one.
     pub(super) async fn acknowledge(&mut self, number: u64) -> Result<(), PostgresError> {
         let new = key(number);
         if self.held == Some(new) {
             return Ok(());
         }
-        // The new one first: whoever holds none is not waited for.
+        // The new one first: a process without a lock is not waited for.
         self.client.execute_typed(LOCK_SHARED, &[(&new, Type::INT4)]).await?;
         if let Some(old) = self.held.replace(new) {
             self.client.execute_typed(UNLOCK_SHARED, &[(&old, Type::INT4)]).await?;
@@ -136,7 +136,7 @@ fn key(number: u64) -> i32 {
     i32::try_from(number % KEY_RANGE).unwrap_or_default()
 }
 
-/// Whether somebody with this lock has heard of that change; numbers begin anew after a long time.
+/// Returns whether the holder of this lock has read that change; numbers wrap around after a long time.
 fn has_acknowledged(lock: i64, number: u64) -> bool {
     let ahead = (u64::try_from(lock).unwrap_or_default() + KEY_RANGE - number % KEY_RANGE) % KEY_RANGE;
     ahead < KEY_RANGE / 2

@@ -49,7 +49,7 @@ const ADD_EVENTS: &str = "
 /// Results of the statements of a batch, before its commit.
 pub(super) struct PendingBatch {
     pub(super) refused: Vec<(usize, StoreError)>,
-    /// Whether our chain ended where we thought.
+    /// True if our chain ended where we thought.
     pub(super) is_ours: bool,
     pub(super) generation: u64,
     /// The keys of claims that were made.
@@ -166,7 +166,7 @@ async fn advance(
 /// Writes the events of new tasks and of those that were there.
 async fn add_events(client: &impl GenericClient, lines: &[&JournalWrite]) -> Result<(), PostgresError> {
     let entries: Vec<&TaskAppend> =
-        lines.iter().filter_map(|line| line.told()).filter(|entry| !entry.events.is_empty()).collect();
+        lines.iter().filter_map(|line| line.appended()).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What is to be run.
+//! Workflow definitions.
 
 use rialto_model::{
     call::CallerId,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::error::SqliteError;
 
-/// So many are forgotten at once.
+/// Maximum number of rows removed at once.
 const MAX_SWEPT_RUNS: u64 = 1_000;
 
 /// Writes a new one down, unless it is there.
@@ -80,7 +80,7 @@ pub(super) fn find(connection: &Connection, id: &TaskId) -> Result<Option<RunRec
     Ok(Some(RunRecord { run, steps }))
 }
 
-/// Those of a project, newest first.
+/// Runs of a project, newest first.
 pub(super) fn list(
     connection: &Connection,
     of: &Scope,
@@ -99,7 +99,7 @@ pub(super) fn list(
     Ok(select.query_map(values, run)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Writes down what has changed, if whoever says so has the run.
+/// Stores changes of a run, if the driver still has it.
 pub(super) fn change(connection: &Connection, change: &RunChange) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE flow_runs SET token = :token, state = :state, output = :output, failure = :failure, wakes_at = :wakes_at,
@@ -143,7 +143,7 @@ pub(super) fn cancel(
     Ok(Some(found))
 }
 
-/// Those whose moment has come; the next is `again`.
+/// Waiting runs that are due; their next time is `again`.
 pub(super) fn wake(
     connection: &Connection,
     now: Timestamp,

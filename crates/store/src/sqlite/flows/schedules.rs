@@ -31,7 +31,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// Those of a project.
+/// Schedules of a project.
 pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules WHERE org = ?1 AND project = ?2 ORDER BY name, number",
@@ -40,8 +40,8 @@ pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<FlowSchedul
     Ok(select.query_map(values, schedule)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Those whose moment has come, and which are ours from now on.
-pub(super) fn due(
+/// Leases due schedules.
+pub(super) fn lease_due(
     connection: &Connection,
     lease: &DeliveryLease,
     limit: usize,
@@ -65,7 +65,7 @@ pub(super) fn due(
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(
+pub(super) fn record_run(
     connection: &Connection,
     schedule: &FlowSchedule,
     holder: &str,

@@ -1,4 +1,4 @@
-//! Write buffers of other processes that are alive: a reader waits until what they hold now is in the database.
+//! Write buffers of other live processes: a reader waits until their records are in the database.
 
 use std::{
     collections::BTreeSet,
@@ -15,16 +15,16 @@ use crate::sqlite::{
     meta,
 };
 
-/// How often to look.
+/// Interval of polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long to wait at most. A process that was stopped in the middle must not stop its other processes.
+/// Maximum wait. A process that was stopped in the middle must not stop the others.
 pub(in crate::sqlite) const WAIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What was found out about the others.
+/// Flush state of the other writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sqlite) enum FlushState {
-    /// What they had acknowledged can be read.
+    /// All that they had acknowledged can be read.
     Flushed,
     /// One of them is dead, and its records wait to be adopted.
     Orphan,
@@ -32,7 +32,7 @@ pub(in crate::sqlite) enum FlushState {
     Late,
 }
 
-/// Records that somebody has made and not flushed.
+/// Records of another process that are not flushed.
 struct UnflushedTasks {
     /// The number of the last one.
     last: u64,
@@ -72,7 +72,7 @@ pub(in crate::sqlite) fn wait_for_flush(
 // === impl UnflushedTasks ===
 
 impl UnflushedTasks {
-    /// What a write buffer holds that is not in the database; none when it was removed, which is done when all is flushed.
+    /// Reads the unflushed tasks of a write buffer; none when it was removed, which is done when all is flushed.
     fn read(connection: &Connection, folder: &Path, name: &str) -> rusqlite::Result<Option<Self>> {
         loop {
             let flushed = meta::flushed(connection, name)?;
@@ -96,7 +96,7 @@ impl UnflushedTasks {
         waiting
     }
 
-    /// Whether all of it can be read now. A task that is not over yet may be kept for another batch, and then its records
+    /// Returns whether all of it can be read now. A task that is not over yet may be kept for another batch, and then its records
     /// have later numbers: so it is the tasks that are waited for, not the numbers alone.
     fn is_flushed(&mut self, connection: &Connection, folder: &Path, name: &str) -> rusqlite::Result<bool> {
         if self.last > meta::flushed(connection, name)? {

@@ -1,4 +1,4 @@
-//! Tasks as they stand in a batch: which records belong to which.
+//! Tasks of a batch and their records.
 //!
 //! The records of a batch are copied into a few large pieces of memory, which are used again for a later batch: what many threads
 //! have made record by record would otherwise be given back record by record by the one that writes.
@@ -9,10 +9,10 @@ use rialto_model::{maps::FastMap, store::StoreError};
 
 use crate::sqlite::journal_record::{RecordSubject, TaskVersion, parse_subject};
 
-/// How large a piece of memory is, unless a single record needs more.
+/// Size of a chunk of memory, unless a single record needs more.
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// What is in a batch.
+/// Tasks and records of a batch.
 #[derive(Default)]
 pub(super) struct PendingTasks {
     /// Records, one behind the other. A piece does not grow: that would copy it.
@@ -41,7 +41,7 @@ pub(in crate::sqlite) struct PendingTask {
     started_at: Instant,
 }
 
-/// Where a record is.
+/// Position of a record.
 #[derive(Clone, Copy)]
 struct RecordSpan {
     chunk: usize,
@@ -67,12 +67,12 @@ impl PendingTasks {
         self.tasks.iter().filter_map(|pending| self.task(pending)).max()
     }
 
-    /// Whether there is room for this task: its hash is nobody else's.
+    /// Returns whether there is room for this task: its hash is nobody else's.
     pub(super) fn has_room(&self, task: &str) -> bool {
         !self.index.contains_key(&self.hash(task)) || self.has(task)
     }
 
-    /// Whether it may be added, as the database would see it.
+    /// Returns whether it may be added, as the database would see it.
     pub(super) fn check(&self, about: &RecordSubject<'_>) -> Result<(), StoreError> {
         match about {
             RecordSubject::Open(brief) if self.has(brief.task) => {
@@ -121,7 +121,7 @@ impl PendingTasks {
         }
     }
 
-    /// Shows each record to `for_each_mut`, in order.
+    /// Shows each record to `change`, in order.
     pub(super) fn for_each_mut(&mut self, mut change: impl FnMut(&mut [u8])) {
         for span in &self.records {
             let chunk = self.chunks.get_mut(span.chunk);
@@ -181,7 +181,7 @@ impl PendingTasks {
         span
     }
 
-    /// Where the task of a task is.
+    /// Position of a task.
     fn find(&self, task: &str) -> Option<usize> {
         let position = *self.index.get(&self.hash(task))?;
         let pending = self.tasks.get(position)?;
@@ -208,7 +208,7 @@ impl PendingTasks {
         std::iter::successors(Some(pending.first), |at| self.records.get(*at)?.next)
     }
 
-    /// Forgets everything, and keeps memory for so many bytes of records.
+    /// Clears the batch and keeps memory for `most` bytes of records.
     fn clear(&mut self, most: usize) {
         self.chunks.retain(|chunk| chunk.capacity() == CHUNK_BYTES);
         self.chunks.truncate(most / CHUNK_BYTES);

@@ -30,7 +30,7 @@ pub(in crate::sqlite) fn recover_buffers(
         let count = batch.tasks().len();
         flush::flush_batch(connection, &name, &batch)?;
         if count > 0 {
-            tracing::info!("{count} tasks that a process noted before it died are in the database now");
+            tracing::info!("{count} tasks were recovered from the write buffer of a dead process");
         }
         segment::remove_files(folder, &name)?;
         meta::forget_write_buffer(connection, &name).map_err(SqliteError::from)?;
@@ -65,12 +65,13 @@ pub(in crate::sqlite) enum RecoveryError {
 // === impl RecoveryError ===
 
 impl RecoveryError {
-    /// What the caller is told.
+    /// Converts the error for the caller.
     pub(in crate::sqlite) fn explain(self, place: &DatabaseLocation) -> StoreError {
         match self {
             Self::Files(error) => {
-                let what =
-                    format!("notes of a dead process beside {place} cannot be read; check their permissions");
+                let what = format!(
+                    "the write buffer of a dead process beside {place} cannot be read; check their permissions"
+                );
                 DatabaseError::new(what, error).into()
             }
             Self::Database(failure) => place.explain(failure),
@@ -90,7 +91,7 @@ impl From<SqliteError> for RecoveryError {
     }
 }
 
-/// What was buffered after the record that was flushed last.
+/// Reads the records behind the last flushed one.
 fn read_unflushed(folder: &Path, name: &str, flushed: u64) -> io::Result<FlushBatch> {
     let files = segment::read_files(folder, name)?;
     let mut records: Vec<_> = files.iter().flat_map(|bytes| segment::parse_records(bytes)).collect();

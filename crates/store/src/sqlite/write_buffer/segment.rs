@@ -1,7 +1,7 @@
 //! One of the two files of a write buffer: records, one after the other.
 //!
-//! A record is the length of its record, a checksum of it, the record's number, and the record. The writer's death can cut
-//! off the last one, which nobody was told about then; a power cut can leave anything. Reading ends at the first record
+//! A record has a header (length and checksum of its content, and its number) and the content. The writer's death can cut
+//! off the last one, which was not acknowledged then; a power cut can leave anything. Reading ends at the first record
 //! that is not whole, or older than the one before it.
 
 use std::{
@@ -13,10 +13,10 @@ use std::{
 
 use crate::{mmap_file::MmapFile, sqlite::journal_record::HEADER_BYTES};
 
-/// The two files' endings. Whoever has the first one locked is alive and writes.
+/// The two files' endings. The process that has the first one locked is alive and writes.
 const FILE_SUFFIXES: [&str; 2] = [".a", ".b"];
 
-/// So much of a file is memory: what stands in a batch when it is flushed, and some more.
+/// Mapped length of a file: a batch when it is flushed, and some more.
 const MAPPED_BYTES: usize = 896 << 10;
 
 /// A record behind a damaged one has a number at most this much higher.
@@ -78,7 +78,7 @@ fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Makes a record a record; its number is still missing.
+/// Fills in the header of a record except its number.
 pub(super) fn write_header(record_bytes: &mut [u8]) -> io::Result<()> {
     let text = record_bytes.get(HEADER_BYTES..).unwrap_or_default();
     let length = u32::try_from(text.len()).map_err(io::Error::other)?;
@@ -105,7 +105,7 @@ pub(super) fn parse_records(mut bytes: &[u8]) -> Vec<BufferRecord<'_>> {
     records
 }
 
-/// Whether a record that is whole stands behind the end of `bytes` as they are read, under a number that was given after the
+/// Returns whether a record that is whole stands behind the end of `bytes` as they are read, under a number that was given after the
 /// last one that can be read, and after `flushed`: then something before it was damaged. Records of earlier batches are behind those of the
 /// present one, and all of them are flushed.
 pub(super) fn is_damaged(bytes: &[u8], posted: u64) -> bool {
@@ -149,7 +149,7 @@ pub(super) fn open_orphan(folder: &Path, name: &str) -> io::Result<Option<[Segme
     }
 }
 
-/// Whether the writer of a write buffer is dead.
+/// Returns whether the writer of a write buffer is dead.
 pub(super) fn is_orphaned(folder: &Path, name: &str) -> io::Result<bool> {
     let [first, _] = file_paths(folder, name);
     match open(&first, false)?.file.try_lock() {
@@ -159,7 +159,7 @@ pub(super) fn is_orphaned(folder: &Path, name: &str) -> io::Result<bool> {
     }
 }
 
-/// What both files hold.
+/// Reads both files.
 pub(super) fn read_files(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
     let [first, second] = file_paths(folder, name).map(|path| {
         let mut bytes = Vec::new();

@@ -72,7 +72,7 @@ fn tasks(flushing: Option<FlushBatch>) -> Vec<String> {
 }
 
 #[test]
-fn a_task_that_will_soon_be_over_is_kept_for_the_next_page() {
+fn a_task_that_will_soon_be_over_is_kept_for_the_next_batch() {
     let folder = tempfile::tempdir().unwrap();
     let write_buffer = new_buffer(&folder);
     for record in [open("task_1"), open("task_2"), finish("task_2")] {
@@ -95,7 +95,7 @@ fn a_reader_gets_everything() {
 }
 
 #[test]
-fn a_task_on_a_full_page_can_still_be_written_to() {
+fn a_task_in_a_full_batch_can_still_be_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let write_buffer = new_buffer(&folder);
     buffer(&write_buffer, open("task_1"));
@@ -116,7 +116,7 @@ fn a_task_that_is_open_when_the_store_is_closed_can_still_be_written_to() {
 }
 
 #[test]
-fn what_is_kept_for_the_next_page_is_there_once_whenever_the_process_dies() {
+fn a_task_kept_for_the_next_batch_is_there_once_whenever_the_process_dies() {
     let folder = tempfile::tempdir().unwrap();
     let dead = new_buffer(&folder);
     for record in [open("task_1"), open("task_2"), finish("task_2")] {
@@ -137,7 +137,7 @@ fn what_is_kept_for_the_next_page_is_there_once_whenever_the_process_dies() {
 }
 
 #[test]
-fn the_memory_of_a_page_serves_the_next_one_and_nothing_of_it_is_left() {
+fn the_memory_of_a_batch_serves_the_next_one_and_nothing_of_it_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let write_buffer = new_buffer(&folder);
     for round in 0..4 {
@@ -163,7 +163,7 @@ fn the_memory_of_a_page_serves_the_next_one_and_nothing_of_it_is_left() {
 }
 
 #[test]
-fn notes_of_every_size_find_room_and_come_back_as_they_were() {
+fn records_of_every_size_find_room_and_come_back_as_they_were() {
     let mut tasks = PendingTasks::default();
     for _ in 0..3 {
         let records: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; usize::from(n) * 9_000 + 1]).collect();
@@ -179,7 +179,7 @@ fn notes_of_every_size_find_room_and_come_back_as_they_were() {
 }
 
 #[test]
-fn what_is_kept_for_the_next_page_stands_there_in_order_however_long_it_is() {
+fn tasks_kept_for_the_next_batch_keep_their_order_whatever_their_size() {
     let folder = tempfile::tempdir().unwrap();
     let dead = new_buffer(&folder);
     // The batch after next has pieces of memory to use again, and a long record fits into none of them.
