@@ -7,11 +7,11 @@
 //! Three facts make the result equal to Cedar's own:
 //!
 //! 1. A policy in a bucket that is not evaluated has `==` or `in` in its scope with an entity that the principal (or the resource) neither
-//! is nor is in, or another action. That part of the scope is false, and Cedar evaluates a policy as `scope && conditions` from left to
-//! right: the policy is not satisfied, and cannot even fail.
+//!    is nor is in, or another action. That part of the scope is false, and Cedar evaluates a policy as `scope && conditions` from left to
+//!    right: the policy is not satisfied, and cannot even fail.
 //! 2. A policy is in one bucket per action, and a bucket is evaluated once: no policy counts twice.
 //! 3. A forbid anywhere wins, otherwise a permit anywhere; so results of parts can be combined. A part hides its satisfied permits only
-//! behind a forbid of its own, and then the whole does the same.
+//!    behind a forbid of its own, and then the whole does the same.
 //!
 //! A property test compares both ways.
 //!
