@@ -70,7 +70,7 @@ pub struct AgentResults {
 
 /// Change of an agent's card.
 #[derive(Clone, Debug)]
-pub struct CardRevision {
+pub struct CardHistoryEntry {
     /// Time of the change.
     pub at: Timestamp,
     /// Difference between the cards before and after it.
@@ -373,12 +373,12 @@ pub async fn probes(console: &Console, agent: &Agent, limit: usize) -> Result<Ve
 }
 
 /// Changes of an agent's card, newest first.
-pub async fn history(console: &Console, agent: &Agent) -> Result<Vec<CardRevision>, Failure> {
+pub async fn history(console: &Console, agent: &Agent) -> Result<Vec<CardHistoryEntry>, Failure> {
     let mut after = Arc::clone(&agent.card);
     let mut changes = Vec::new();
     for old in console.engine().registry().history(agent).await? {
         let Some(before) = console.host().read_card(old.card.get()).map(Arc::new) else { continue };
-        changes.push(CardRevision { at: old.replaced_at, diff: CardDiff::between(&before, &after) });
+        changes.push(CardHistoryEntry { at: old.replaced_at, diff: CardDiff::between(&before, &after) });
         after = before;
     }
     Ok(changes)

@@ -194,7 +194,5 @@ fn expiry_after(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
         return Err(Failure::new(FailureKind::Invalid, message));
     }
     let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
-    end.map_err(|_| {
-        Failure::new(FailureKind::Invalid, "expiresDays: the date is out of range")
-    })
+    end.map_err(|_| Failure::new(FailureKind::Invalid, "expiresDays: the date is out of range"))
 }

@@ -176,7 +176,7 @@ fn probe_charts(probes: &[Probe]) -> Markup {
     }
 }
 
-fn card_history(history: &[agents::CardRevision]) -> Markup {
+fn card_history(history: &[agents::CardHistoryEntry]) -> Markup {
     html! {
         section.panel data-region="changes" {
             h2 { "Card history" }

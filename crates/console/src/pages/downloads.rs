@@ -33,8 +33,7 @@ pub(super) fn file_index(task: &Task, part: &Part) -> Option<usize> {
 
 pub(super) async fn download(request: PageRequest) -> Result<Response, Failure> {
     let (task, _) = tasks::show(&request.console, &request.caller, request.path_param("id")).await?;
-    let none =
-        || Failure::new(FailureKind::NotFound, "the task has no such file; its page lists its files");
+    let none = || Failure::new(FailureKind::NotFound, "the task has no such file; its page lists its files");
     let part =
         request.path_param("at").parse().ok().and_then(|at| result_parts(&task).nth(at)).ok_or_else(none)?;
     let Content::Raw(text) = &part.content else { return Err(none()) };
