@@ -21,11 +21,8 @@ use rialto_a2a_wire::{
     rpc::{self, Id},
     task::{A2aTask, SendAnswer},
 };
-use rialto_edge::{
-    address::Reach,
-    fetch::{self, Fetch},
-};
 use rialto_engine::peer::DialectObserver;
+use rialto_http_client::{address::Reach, fetch, fetch::Fetch};
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, HOPS_HEADER, OriginalMessage},

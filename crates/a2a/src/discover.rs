@@ -15,11 +15,10 @@ use rialto_a2a_wire::{
     },
     invalid::InvalidDocument,
 };
-use rialto_edge::{
-    address::Reach,
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
-};
 use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
+use rialto_http_client::{
+    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+};
 use rialto_model::{
     agent::{Agent, SignatureStatus},
     card::Card,

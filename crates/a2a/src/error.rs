@@ -11,7 +11,7 @@ use rialto_a2a_wire::{
     grpc::GrpcStatus,
     invalid::InvalidDocument,
 };
-use rialto_edge::fetch::FetchError;
+use rialto_http_client::fetch::FetchError;
 use rialto_model::{
     failure::{Failure, FailureKind},
     json::Json,

@@ -11,8 +11,8 @@ use rialto_a2a_wire::{
     rest,
     rpc::{self, Id},
 };
-use rialto_edge::fetch;
 use rialto_engine::peer::DiscoveryRequest;
+use rialto_http_client::fetch;
 use rialto_model::card::Dialect;
 
 use crate::endpoints::{AgentEndpoint, Carrier};

@@ -30,8 +30,9 @@ use axum::{
     Router,
     routing::{any, get, post},
 };
-use rialto_edge::{fetch::Fetch, public_url::PublicUrl};
 use rialto_engine::Engine;
+use rialto_http_client::fetch::Fetch;
+use rialto_http_server::public_url::PublicUrl;
 use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
 

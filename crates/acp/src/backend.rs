@@ -12,7 +12,6 @@ use futures::{
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
-use rialto_edge::process::Launcher;
 use rialto_engine::{
     WeakEngine,
     approvals::{ApprovalRequest, Verdict},
@@ -29,6 +28,7 @@ use rialto_model::{
     task::TaskHead,
 };
 use rialto_policy::Permitted;
+use rialto_process::Launcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -27,11 +27,11 @@ use agent_client_protocol::{
 };
 use futures::{SinkExt, TryStreamExt};
 use parking_lot::Mutex;
-use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
     backing::{BackingTransport, CodingAgentBacking, FileAccess, ProcessCommand},
     failure::{Failure, FailureKind},
 };
+use rialto_process::{ChildProcess, Launcher};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,

@@ -5,8 +5,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use rialto_edge::process::Launcher;
 use rialto_model::{backing::CodingAgentBacking, call::Caller};
+use rialto_process::Launcher;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::connection::AgentConnection;

@@ -35,7 +35,7 @@ use axum::{
 };
 use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
-use rialto_edge::{problem, session::API};
+use rialto_http_server::{problem, session::API};
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},

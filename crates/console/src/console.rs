@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::WorkflowRunner;
 use rialto_hooks::audit_feed::AuditFeed;
+use rialto_http_server::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, EntryProtocol},
@@ -103,7 +103,7 @@ impl Console {
 
     /// Paths that need no session.
     pub fn before_sign_in() -> Vec<&'static str> {
-        [rialto_edge::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
+        [rialto_http_server::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -35,7 +35,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter, get, on},
 };
 use futures::{FutureExt, future::BoxFuture};
-use rialto_edge::session::SIGN_IN;
+use rialto_http_server::session::SIGN_IN;
 use rialto_model::failure::Failure;
 
 use self::request::PageRequest;

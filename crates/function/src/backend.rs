@@ -9,8 +9,9 @@ use futures::{
     future::{self, BoxFuture},
     stream::{self, BoxStream},
 };
-use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{announce_working::with_working_notice, peer::Peer, schema::Schemas};
+use rialto_http_client::fetch::Fetch;
+use rialto_model::secret_templates::SecretResolver;
 use rialto_model::{
     backing::{Backing, BackingTransport, FunctionBacking},
     call::{Call, CancelRequest, FollowRequest},
@@ -19,6 +20,7 @@ use rialto_model::{
     message::{Artifact, Content, Part},
 };
 use rialto_policy::Permitted;
+use rialto_process::Launcher;
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{command_function, http_function};

@@ -10,8 +10,8 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_edge::problem;
 use rialto_engine::Engine;
+use rialto_http_server::problem;
 use rialto_model::{
     call::{Caller, EntryProtocol},
     failure::{Failure, FailureKind},
@@ -71,7 +71,7 @@ impl CallEndpoint {
     async fn execute(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
         let caller = authorized_caller(&request, TokenScope::Call)?;
         let headers = request.headers().clone();
-        let trace = rialto_edge::trace::from_headers(request.headers());
+        let trace = rialto_http_server::trace::from_headers(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);

@@ -1,6 +1,5 @@
 //! Command functions: arguments on stdin, result on stdout.
 
-use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
     backing::{FunctionBacking, ProcessCommand},
     call::Call,
@@ -8,6 +7,7 @@ use rialto_model::{
     json::Json,
     message::Part,
 };
+use rialto_process::{ChildProcess, Launcher};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_edge::{
-    address::Reach,
-    fetch::{FetchError, FetchRequest},
-    secret_templates,
-};
+use rialto_http_client::{address::Reach, fetch::FetchError, fetch::FetchRequest};
+use rialto_model::secret_templates;
 use rialto_model::{
     backing::{BackingEndpoint, FunctionBacking},
     call::{Call, HOPS_HEADER},

@@ -26,7 +26,7 @@ pub(crate) fn render_task(task: &Task, request_headers: &HeaderMap) -> Response 
     if let Ok(id) = HeaderValue::from_str(task.head.id.as_str()) {
         response.headers_mut().insert(TASK_HEADER, id);
     }
-    rialto_edge::guardrail_header::insert(response.headers_mut(), task.guardrail().as_ref());
+    rialto_http_server::guardrail_header::insert(response.headers_mut(), task.guardrail().as_ref());
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

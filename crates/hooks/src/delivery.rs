@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
-use rialto_edge::{
-    address::Reach,
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+use rialto_http_client::{
+    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
 };
 use rialto_model::{
     credential::{Secret, SecretSource},

@@ -36,6 +36,7 @@ pub mod push;
 pub mod relay;
 pub mod routing;
 mod schema;
+pub mod secret_templates;
 pub mod size;
 pub mod store;
 pub mod task;

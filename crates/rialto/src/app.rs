@@ -19,19 +19,13 @@ use rialto_a2a::{
     instance::Instance,
 };
 use rialto_a2a_wire::card::signature::VerificationKeys;
-use rialto_edge::{
-    auth::BearerAuthenticator,
-    client::{ClientEnv, HttpClient},
-    fetch::Fetch,
-    proxy::ProxyRules,
-    rate_limits::RateLimiter,
-    stream_limits::StreamLimits,
-};
 use rialto_engine::{
     Engine, EngineDeps, EngineLink, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
     routing::Mesh,
 };
 use rialto_flow::run::{self as flow, WorkflowRunner};
+use rialto_http_client::{ClientEnv, HttpClient, fetch::Fetch, proxy::ProxyRules};
+use rialto_http_server::{auth::BearerAuthenticator, rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_model::{
     audit_event::Hook,
     call::Caller,

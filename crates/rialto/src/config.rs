@@ -32,7 +32,7 @@ pub(crate) struct Config {
     /// The HTTP server.
     pub(crate) server: ServerConfig,
     /// Authentication over HTTP.
-    pub(crate) auth: rialto_edge::auth::Config,
+    pub(crate) auth: rialto_http_server::auth::Config,
     /// The store.
     pub(crate) store: rialto_store::Config,
     /// Limits of callers and orgs.
@@ -48,7 +48,7 @@ pub(crate) struct Config {
     /// Guardrails on the content of requests and responses.
     pub(crate) guardrails: rialto_guard::scoped_rules::Guardrails,
     /// Outbound HTTP connections.
-    pub(crate) outbound: rialto_edge::client::Config,
+    pub(crate) outbound: rialto_http_client::Config,
     /// MCP server.
     pub(crate) mcp: rialto_mcp::Config,
     /// MCP servers whose tools are offered on all endpoints.

@@ -15,15 +15,12 @@ use rialto_console::{
         WebhookHost,
     },
 };
-use rialto_edge::{
-    public_url::PublicUrl,
-    session::{BrowserSessions, CookieSealing},
-};
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_hooks::{
     cloud_event::CloudEvent,
     delivery::{Delivery, DeliveryOutcome},
 };
+use rialto_http_server::{public_url::PublicUrl, session::BrowserSessions, session::CookieSealing};
 use rialto_model::{
     agent::Agent,
     card::Card,
@@ -292,7 +289,7 @@ pub(crate) fn console_at_machine(program: &App) -> Console {
         allow_private: true,
         allow_secrets: true,
         max_body_bytes: usize::MAX,
-        streams: rialto_edge::stream_limits::StreamLimits::default(),
+        streams: rialto_http_server::stream_limits::StreamLimits::default(),
         stop: program.stop().clone(),
     })
 }

@@ -10,7 +10,6 @@ use futures::{StreamExt, future};
 use parking_lot::Mutex;
 use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
 use rialto_acp::AcpBackend;
-use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
     peer::DiscoveryError,
@@ -19,8 +18,10 @@ use rialto_engine::{
 };
 use rialto_flow::run::WorkflowRunner;
 use rialto_function::backend::FunctionBackend;
+use rialto_http_client::fetch::Fetch;
 use rialto_mcp::backend::{self, McpBackend};
 use rialto_model::{agent::Agent, ids::Scope};
+use rialto_process::Launcher;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -7,7 +7,7 @@ use rialto_a2a_wire::{
     request::{PushAuthentication, PushConfig, PushList, PushListing, PushRef},
     wire::Wire,
 };
-use rialto_edge::address::Reach;
+use rialto_http_client::address::Reach;
 use rialto_model::{
     call::EntryProtocol,
     credential::Secret,

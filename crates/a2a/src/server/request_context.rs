@@ -8,7 +8,7 @@ use rialto_a2a_wire::{
     rest::Release,
     wire::Wire,
 };
-use rialto_edge::trace;
+use rialto_http_server::trace;
 use rialto_model::{
     agent::Agent,
     call::{Caller, EntryProtocol},

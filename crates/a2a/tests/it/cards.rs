@@ -4,11 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_a2a::discover::Discoverer;
 use rialto_a2a_wire::card::signature::{Signer, VerificationKeys, sign};
-use rialto_edge::{
-    client::{Config, HttpClient},
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
-};
 use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
+use rialto_http_client::{
+    Config, HttpClient, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+};
 use rialto_model::{
     agent::SignatureStatus,
     backing::Backing,

@@ -10,7 +10,7 @@ use rialto_a2a_wire::{
     rpc::{self, Id},
     wire::Wire,
 };
-use rialto_edge::client;
+use rialto_http_client as client;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},

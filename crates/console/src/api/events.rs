@@ -13,8 +13,8 @@ use axum::response::{
 };
 use futures::{FutureExt, Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::stream_limits::StreamSlot;
 use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
+use rialto_http_server::stream_limits::StreamSlot;
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rialto_edge::session::API;
 use rialto_engine::diff::CardDiff;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, Probe},
     failure::Failure,

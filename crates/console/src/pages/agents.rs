@@ -4,8 +4,8 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_api_types::agents::NewAgent;
-use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, Health},
     clock::Timestamp,

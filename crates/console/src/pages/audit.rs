@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     audit_event::AuditPhase,
     clock::Timestamp,

@@ -2,11 +2,11 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rialto_edge::session::API;
 use rialto_flow::{
     definition::Workflow,
     graph::{NodeMarker, NodeMarkers},
 };
+use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
     clock::Timestamp,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use rialto_api_types::tasks::{
     CallInspection, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
 };
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
     backing::Backing,

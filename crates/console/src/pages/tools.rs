@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, RowStorage},
     backing::BackingTransport,

@@ -3,11 +3,11 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
-use rialto_edge::session::API;
 use rialto_flow::{
     definition::{Workflow, WorkflowTrigger},
     graph::{self, DrawingFormat, NodeMarkers},
 };
+use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
     failure::{Failure, FailureKind},

@@ -1,8 +1,8 @@
 //! `/call`: what goes over the wire.
 
 use http::StatusCode;
-use rialto_edge::fetch::FetchResponse;
 use rialto_engine::registry::Registration;
+use rialto_http_client::fetch::FetchResponse;
 use rialto_model::{agent::AgentTrust, backing::FunctionBacking, json::Json, message::Part};
 use rialto_testkit::{
     agents,

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use axum::{Router, body::Body};
 use futures::FutureExt;
 use http::{Request, header};
-use rialto_edge::{fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{Config, Engine, EngineDeps, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::backend::{FunctionBackend, FunctionDeps};
+use rialto_http_client::fetch;
+use rialto_model::secret_templates::SecretResolver;
 use rialto_model::{
     backing::{Backing, BackingEndpoint, BackingTransport, FunctionBacking, TransportSetting},
     call::{Caller, EntryProtocol},
@@ -20,6 +21,7 @@ use rialto_model::{
     task::Task,
 };
 use rialto_policy::Policy;
+use rialto_process::Launcher;
 use rialto_store::SqliteStore;
 use rialto_testkit::{agents, peer::ScriptedDiscovery, peer::ScriptedPeer};
 use tower::ServiceExt;

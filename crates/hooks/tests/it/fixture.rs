@@ -7,13 +7,13 @@ use std::{
 
 use futures::{FutureExt as _, future::ready};
 use jiff::{SignedDuration, Timestamp};
-use rialto_edge::client::{self, HttpClient};
 use rialto_hooks::{
     Config,
     delivery::Delivery,
     dispatcher::{DispatcherDeps, WebhookDispatcher},
     signing_key::SigningKey,
 };
+use rialto_http_client::{self as client, HttpClient};
 use rialto_model::{
     audit_event::{AuditEvent, AuditPhase},
     clock::{Clock, SystemClock},

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
-use rialto_edge::{
-    address::Reach,
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+use rialto_http_client::{
+    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage},

@@ -9,9 +9,8 @@ use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_edge::{
-    address::Reach,
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+use rialto_http_client::{
+    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
 };
 use rmcp::{
     RoleClient,

@@ -4,11 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use axum::body::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_edge::{
-    address::Reach,
-    client::{ClientEnv, HttpClient},
-    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
-    proxy::ProxyRules,
+use rialto_http_client::{
+    ClientEnv, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
+    fetch::FetchResponse, proxy::ProxyRules,
 };
 use rialto_model::{
     call::HOPS_HEADER,

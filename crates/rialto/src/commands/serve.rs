@@ -12,16 +12,14 @@ use axum::Router;
 use futures::FutureExt;
 use rialto_a2a::{instance::Instance, server::CARDS};
 use rialto_console::{Console, admin};
-use rialto_edge::{
-    admission::{AdmissionLayer, AdmissionService, RouteRule},
-    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
-    host_check::HostCheck,
-    listener::{HttpListener, ServerTls, raise_descriptor_limit},
-    session::{API, BrowserSessions, PAGES},
-    worker_threads::WorkerThreads,
-};
 use rialto_engine::{AdminRecord, NodeIdentity};
 use rialto_function::call_endpoint;
+use rialto_http_server::{
+    admission::AdmissionLayer, admission::AdmissionService, admission::RouteRule, auth::Authentication,
+    auth::BearerAuthenticator, auth::TokenCache, auth::TrustedIssuers, host_check::HostCheck,
+    listener::HttpListener, listener::ServerTls, listener::raise_descriptor_limit, session::API,
+    session::BrowserSessions, session::PAGES, worker_threads::WorkerThreads,
+};
 use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,

@@ -20,10 +20,7 @@ use prometheus_client::{
     metrics::MetricType,
 };
 use prost::Message;
-use rialto_edge::{
-    address::Reach,
-    fetch::{self, Fetch},
-};
+use rialto_http_client::{address::Reach, fetch, fetch::Fetch};
 use rialto_model::{
     audit_event::{AuditEvent, AuditPhase, Hook, InvocationOutcome, SkillInvocation},
     clock::Timestamp,

@@ -3,11 +3,8 @@
 use std::{process::Stdio, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_edge::{
-    address::Reach,
-    client::{ClientEnv, HttpClient},
-    fetch::{Fetch, FetchRequest},
-    proxy::ProxyRules,
+use rialto_http_client::{
+    ClientEnv, HttpClient, address::Reach, fetch::Fetch, fetch::FetchRequest, proxy::ProxyRules,
 };
 use serde_json::{Value, json};
 use tokio::{

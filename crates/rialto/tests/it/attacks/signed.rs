@@ -12,9 +12,9 @@ use tokio::{net::TcpListener, runtime::Runtime};
 use super::wire::{RawConnection, exchange, status};
 use crate::harness::{agent::SampleAgent, rialto::Rialto};
 
-const RSA: &[u8] = include_bytes!("../../../../edge/tests/it/keys/rs256.pem");
-const RSA_PUBLIC: &[u8] = include_bytes!("../../../../edge/tests/it/keys/rs256.pub.pem");
-const EC: &[u8] = include_bytes!("../../../../edge/tests/it/keys/es256.pem");
+const RSA: &[u8] = include_bytes!("../../../../http-server/tests/it/keys/rs256.pem");
+const RSA_PUBLIC: &[u8] = include_bytes!("../../../../http-server/tests/it/keys/rs256.pub.pem");
+const EC: &[u8] = include_bytes!("../../../../http-server/tests/it/keys/es256.pem");
 
 /// A server that publishes a key, as long as this lives.
 struct Issuer {

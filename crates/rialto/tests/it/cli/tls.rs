@@ -57,7 +57,7 @@ impl TlsServer {
 }
 
 fn file(name: &str) -> PathBuf {
-    root().join("crates/edge/tests/it/tls").join(name)
+    root().join("crates/http-client/tests/it/tls").join(name)
 }
 
 /// Puts a certificate and its key where the server looks for them.

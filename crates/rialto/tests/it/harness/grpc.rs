@@ -9,11 +9,7 @@ use rialto_a2a_wire::{
     rpc,
     wire::Wire,
 };
-use rialto_edge::{
-    address::Reach,
-    client::{Config, HttpClient},
-    fetch::{Fetch, FetchRequest},
-};
+use rialto_http_client::{Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchRequest};
 use serde_json::{Value, json};
 
 use super::{agent::SampleAgent, interop, process::ChildProcess, rialto::Rialto, server::ServerProcess};

@@ -11,7 +11,8 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, jwk::Jwk};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime};
 
-const KEY: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../edge/tests/it/keys/es256.pem"));
+const KEY: &[u8] =
+    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../http-server/tests/it/keys/es256.pem"));
 
 /// What stands for a moment that no test lives to see, in seconds.
 const LATER: u64 = 4_000_000_000;

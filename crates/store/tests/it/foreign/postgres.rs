@@ -341,7 +341,8 @@ async fn what_is_wrong_is_told_with_its_fix_and_without_the_password() {
 #[tokio::test]
 async fn an_encrypted_way_is_checked_at_both_ends_of_its_name() {
     let keys = tempfile::tempdir().unwrap();
-    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../edge/tests/it/tls").join(name);
+    let file =
+        |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../http-client/tests/it/tls").join(name);
     let (cert, key) =
         (server_file(&file("server.pem"), keys.path()), server_file(&file("server.key"), keys.path()));
     let server = Server::start_with(&[
