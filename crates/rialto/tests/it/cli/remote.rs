@@ -342,7 +342,7 @@ fn webhooks_and_secrets_are_kept_there_as_they_are_here() {
         assert!(!said.out.contains("hunter2") && !said.out.contains("whsec_"), "{}", said.out);
     }
     let gone = both.there(&["secrets", "remove", "desk"]).ok();
-    assert!(gone.err.contains("desk is shown it"), "{}", gone.err);
+    assert!(gone.err.contains("desk uses it"), "{}", gone.err);
     both.there(&["webhooks", "remove", id]).ok();
     assert_eq!(both.here.json(&["webhooks", "list", "--json"]), json!([]));
 }
