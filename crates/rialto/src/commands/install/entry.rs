@@ -81,7 +81,7 @@ pub(super) fn http_entry(client: ClientApp, url: &str, token: Option<&str>) -> R
     let bearer = token.map(|name| authorization(client, name)).transpose()?;
     let mut entry = match client {
         ClientApp::ClaudeDesktop => {
-            return Err("Claude Desktop's file has no HTTP servers; leave --http out, or add the URL in its settings under Connectors".to_owned());
+            return Err("Claude Desktop's file has no HTTP servers; omit --http, or add the URL in its settings under Connectors".to_owned());
         }
         ClientApp::ClaudeCode | ClientApp::Vscode => json!({ "type": "http", "url": url }),
         ClientApp::Gemini | ClientApp::QwenCode => json!({ "httpUrl": url }),

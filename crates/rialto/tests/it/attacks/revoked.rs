@@ -178,7 +178,11 @@ fn the_data_folder_is_closed_to_others_whatever_it_was() {
     open(&data, 0o755);
     open(&database, 0o644);
     let told = rialto.cli(&["doctor"]);
-    assert!(told.out.contains("others can read") && told.out.contains("chmod -R go-rwx"), "{}", told.out);
+    assert!(
+        told.out.contains("other users can read") && told.out.contains("chmod -R go-rwx"),
+        "{}",
+        told.out
+    );
     open(&data, 0o755);
     open(&database, 0o644);
     rialto.cli(&["tokens", "list"]).ok();

@@ -48,7 +48,7 @@ fn a_command_that_waits_no_longer_says_how_to_fetch_what_an_agent_goes_on_with()
     rialto.trust(&agent.url);
     let said = rialto.cli(&["call", "desk.later", r#"{"ms":1500}"#, "--timeout-ms", "300"]).exit(6);
     let id = task(&rialto).unwrap()["id"].as_str().unwrap().to_owned();
-    assert!(said.err.contains(&format!("`rialto tasks show {id}` prints its result")), "{}", said.err);
+    assert!(said.err.contains(&format!("`rialto tasks show {id}` fetches its result")), "{}", said.err);
     until("it is done", || {
         (rialto.json(&["tasks", "show", &id, "--json"])["state"] == "completed").then_some(())
     });

@@ -157,7 +157,7 @@ fn nobody_can_hand_out_the_trust_of_the_system() {
     assert_eq!(rialto.json(&["agents", "list", "--json"]), json!([]));
     rialto.trust(&agent.url);
     let said = rialto.cli(&["agents", "trust", "desk", "system"]).exit(2);
-    assert!(said.err.contains("cannot be given"), "{}", said.err);
+    assert!(said.err.contains("cannot be assigned"), "{}", said.err);
     assert_eq!(rialto.json(&["agents", "show", "desk", "--json"])["trust"], "trusted");
 }
 

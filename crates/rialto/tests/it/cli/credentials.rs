@@ -12,7 +12,7 @@ fn what_an_agent_is_shown_can_be_changed_and_is_named_but_never_printed() {
     rialto.trust(&agent.url);
     let basic = ["agents", "credential", "desk", "--secret", "env:DESK_TOKEN", "--user", "rialto"];
     let said = rialto.cli(&basic).ok();
-    assert_eq!(said.out, "desk is shown: password of rialto, env:DESK_TOKEN\n");
+    assert_eq!(said.out, "credential sent to desk: password of rialto, env:DESK_TOKEN\n");
     rialto.cli(&["call", "desk.echo"]).ok();
     let own = ["agents", "credential", "desk", "--for-caller", "local", "--secret", "env:ANN_TOKEN"];
     rialto.cli(&own).ok();

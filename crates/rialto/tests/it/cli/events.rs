@@ -110,7 +110,7 @@ fn the_record_can_be_followed_from_another_process() {
     let followers = [&["--json"][..], &["--outcome", "failed"]]
         .map(|args| rialto.start(&[&["audit", "--follow"], args].concat()));
     for follower in &followers {
-        until("it follows", || follower.stderr().contains("from now on").then_some(()));
+        until("it follows", || follower.stderr().contains("Shows new records").then_some(()));
     }
     rialto.cli(&["call", "desk.greet", r#"{"name":"Ann"}"#]).ok();
     rialto.cli(&["call", "desk.fail"]).exit(1);

@@ -277,7 +277,7 @@ fn an_http_entry_takes_its_token_from_a_variable_and_is_checked_with_it() {
     for (client, _) in CLIENTS {
         let install = ["install", client, "--http", &url, "--token-env", "MY_TOKEN", "--yes"];
         if ["claude-desktop", "cline", "zed"].contains(&client) {
-            assert!(rialto.cli(&install).exit(2).err.contains("leave --http out"), "{client}");
+            assert!(rialto.cli(&install).exit(2).err.contains("omit --http"), "{client}");
             continue;
         }
         rialto.cli(&install).ok();

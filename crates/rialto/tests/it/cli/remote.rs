@@ -188,7 +188,7 @@ fn workflows_are_kept_run_and_shown_there_as_they_are_here() {
     std::fs::write(&file, "status: active\nnodes: { one: { type: tool, tool: desk.ask } }\n").unwrap();
     let file = file.to_str().unwrap().to_owned();
     both.same(&["workflow", "list"]);
-    assert!(both.there(&["workflow", "add", &file]).ok().out.contains("kept as version 1, active"));
+    assert!(both.there(&["workflow", "add", &file]).ok().out.contains("as version 1, active"));
     let wrong = both.elsewhere.folder().join("wrong.yaml");
     std::fs::write(&wrong, "nodes: 7\n").unwrap();
     let said = both.there(&["workflow", "add", wrong.to_str().unwrap()]).exit(2);
@@ -324,7 +324,7 @@ fn webhooks_and_secrets_are_kept_there_as_they_are_here() {
     assert!(hook["secret"].as_str().unwrap().starts_with("whsec_"), "{hook}");
     let set = ["secrets", "set", "desk", "--server", &both.server.url];
     let said = both.elsewhere.cli_fed(&set, "hunter2\n").ok();
-    assert_eq!(said.out, "kept desk; use it with --secret store:desk\n");
+    assert_eq!(said.out, "stored desk; use it with --secret store:desk\n");
     both.here.cli(&["agents", "add", &desk.url, "--secret", "store:desk", "--auth", "bearer"]).ok();
     let id = hook["id"].as_str().unwrap();
     for args in [
@@ -342,7 +342,7 @@ fn webhooks_and_secrets_are_kept_there_as_they_are_here() {
         assert!(!said.out.contains("hunter2") && !said.out.contains("whsec_"), "{}", said.out);
     }
     let gone = both.there(&["secrets", "remove", "desk"]).ok();
-    assert!(gone.err.contains("desk is shown it"), "{}", gone.err);
+    assert!(gone.err.contains("desk uses it"), "{}", gone.err);
     both.there(&["webhooks", "remove", id]).ok();
     assert_eq!(both.here.json(&["webhooks", "list", "--json"]), json!([]));
 }
@@ -504,7 +504,7 @@ fn a_folder_and_a_server_are_not_both_meant() {
         assert!(said.err.contains("this machine"), "{args:?} {}", said.err);
     }
     let said = rialto.cli(&["secrets", "rotate-key", "--server", "http://127.0.0.1:2"]).exit(2);
-    assert!(said.err.contains("at the server's machine"), "{}", said.err);
+    assert!(said.err.contains("on the server's machine"), "{}", said.err);
     let said = around.cli(&["secrets", "rotate-key"]).exit(2);
     assert!(said.err.contains("unset RIALTO_SERVER"), "{}", said.err);
 }

@@ -75,7 +75,7 @@ fn a_call_that_takes_too_long_goes_on_and_can_be_shown() {
     let args = ["call", "desk.later", r#"{"ms":1500}"#, "--timeout-ms", "300", "--json"];
     let late = both.there(&args).exit(6).json();
     let message = late["error"]["message"].as_str().unwrap();
-    assert!(message.contains("took longer than 300 ms"), "{message}");
+    assert!(message.contains("did not finish within 300 ms"), "{message}");
     let id = late["error"]["data"]["taskId"].as_str().unwrap();
     until("it is done", || {
         let shown = both.there(&["tasks", "show", id, "--json"]).ok().json();
@@ -152,7 +152,7 @@ fn what_comes_on_record_is_followed_there() {
     both.here.trust(&desk.url);
     let args = ["audit", "--follow", "--json", "--agent", "desk", "--server", &both.server.url];
     let follow = both.elsewhere.start(&args);
-    until("it follows", || follow.stderr().contains("from now on").then_some(()));
+    until("it follows", || follow.stderr().contains("Shows new records").then_some(()));
     both.here.cli(&["call", "desk.echo", r#"{"n":1.10}"#]).ok();
     let lines: Vec<Value> = (0..2).map(|_| serde_json::from_str(&follow.line().unwrap()).unwrap()).collect();
     assert_eq!(lines[0]["event"]["phase"], "pre-verb");

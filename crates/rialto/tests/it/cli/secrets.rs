@@ -67,7 +67,9 @@ fn a_changed_key_and_a_changed_secret_count_for_the_next_call() {
     let agent = installed(&rialto);
     let before = std::fs::read(key_file(&rialto)).unwrap();
     rialto.cli(&["call", "desk.echo"]).ok();
-    assert!(rialto.cli(&["secrets", "rotate-key"]).ok().out.starts_with("1 secrets are sealed"));
+    assert!(
+        rialto.cli(&["secrets", "rotate-key"]).ok().out.starts_with("encrypted 1 secrets with a new key")
+    );
     assert_ne!(std::fs::read(key_file(&rialto)).unwrap(), before);
     rialto.cli(&["call", "desk.echo"]).ok();
     rialto.cli_fed(&["secrets", "set", "desk"], "another").ok();
@@ -134,7 +136,7 @@ fn a_secret_that_is_gone_is_missed_by_name() {
     let rialto = Rialto::fresh();
     let _agent = installed(&rialto);
     let said = rialto.cli(&["secrets", "remove", "desk"]).ok();
-    assert!(said.err.contains("desk is shown it"), "{}", said.err);
+    assert!(said.err.contains("desk uses it"), "{}", said.err);
     rialto.cli(&["secrets", "remove", "desk"]).exit(4);
     let said = rialto.cli(&["call", "desk.echo"]).exit(5);
     assert!(said.err.contains("rialto secrets set desk"), "{}", said.err);

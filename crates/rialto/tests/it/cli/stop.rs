@@ -84,7 +84,7 @@ fn a_second_signal_ends_it_at_once() {
     server.signal("TERM");
     assert_eq!(server.end().code(), Some(1));
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
-    assert!(server.log().contains("twice"), "{}", server.log());
+    assert!(server.log().contains("second signal"), "{}", server.log());
     assert!(calling.join().is_err(), "its connection was cut");
 }
 

@@ -281,7 +281,10 @@ fn a_configuration_that_cannot_be_is_refused_with_its_place() {
     let rialto = fresh();
     configure(&rialto, "[[functions]]\nname = \"a\"\n");
     let said = rialto.cli(&["tools", "list"]);
-    assert!(said.status != 0 && said.err.contains("functions[0].url: say how it is reached"), "{said:?}");
+    assert!(
+        said.status != 0 && said.err.contains("functions[0].url: `command` or `url` is required"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -457,7 +460,7 @@ fn what_an_external_server_changes_is_held_shown_and_approved() {
     let upstream = McpUpstream::new(&rialto, "weather", &["tell"]);
     let refused =
         rialto.cli(&["tools", "add", "weather", "--trust", "system", "--", upstream.script.as_str()]);
-    assert!(refused.status != 0 && refused.err.contains("cannot be given"), "{refused:?}");
+    assert!(refused.status != 0 && refused.err.contains("cannot be assigned"), "{refused:?}");
     assert_eq!(upstream.add(&rialto, &["--trust", "external"])["trust"], "external");
     upstream.offer(&["tell", "steal"]);
     let _server = rialto.serve(&["--allow-no-auth"]);
