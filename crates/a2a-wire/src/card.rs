@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderName;
 use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
     cost::Cents,
@@ -30,6 +31,9 @@ pub use write::encode;
 
 /// Error of an invalid card.
 pub type CardError = InvalidDocument;
+
+/// Header of a served card with the marker of its installation, by which the installation recognizes its own cards.
+pub const INSTANCE_HEADER: HeaderName = HeaderName::from_static("rialto-instance");
 
 /// Maximum number of skills of a card.
 pub const MAX_SKILLS: usize = 10_000;

@@ -10,13 +10,14 @@
 //!   [`rpc::decode_response`], [`rest::decode_error`] or [`grpc::GrpcStatus`], then [`answer`];
 //! * a server: [`rpc::decode_request`], [`rest::decode_request`] or [`grpc::decode_request`], then
 //!   [`rpc::encode_result`] or [`grpc::encode_answer`] with [`answer`];
-//! * both: [`sse`] for streams, [`card`] for discovery, [`error`] for errors.
+//! * both: [`sse`] for streams, [`card`] for discovery, [`error`] for errors, [`extension`] for protocol extensions.
 
 pub mod answer;
 pub mod card;
 mod codec;
 pub mod delivery;
 pub mod error;
+pub mod extension;
 pub mod grpc;
 pub mod invalid;
 mod members;

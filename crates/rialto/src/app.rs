@@ -12,16 +12,15 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use rialto_a2a::{
+use rialto_a2a_client::{
     backend::{A2aBackend, A2aBackendDeps},
     credential::{self, SecretResolver},
     discover::Discoverer,
-    instance::Instance,
 };
 use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_engine::{
-    Engine, EngineDeps, EngineLink, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
-    routing::Mesh,
+    Engine, EngineDeps, EngineLink, Instance, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry,
+    StoreDeadline, routing::Mesh,
 };
 use rialto_flow::run::{self as flow, WorkflowRunner};
 use rialto_http_client::{ClientEnv, HttpClient, fetch::Fetch, proxy::ProxyRules};
@@ -337,7 +336,7 @@ impl App {
     }
 
     /// Starts delivery of push notifications that were requested at the A2A server.
-    pub(crate) fn start_push_delivery(&self, door: &rialto_a2a::server::A2aServer) {
+    pub(crate) fn start_push_delivery(&self, door: &rialto_a2a_server::A2aServer) {
         let pusher = door.pusher(Arc::clone(&self.store), Arc::clone(&self.fetch), Arc::new(SystemClock));
         self.closing.spawn(pusher.run(self.stop.clone()));
     }

@@ -72,7 +72,7 @@ pub(crate) struct GlobalOptions {
     /// Configuration file (default: rialto.toml in the current folder, if it exists)
     #[arg(long, global = true, value_name = "FILE", env = "RIALTO_CONFIG")]
     pub(crate) config: Option<PathBuf>,
-    /// Log filter for stderr: error, warn, info, debug, or one such as rialto_a2a=debug
+    /// Log filter for stderr: error, warn, info, debug, or one such as rialto_a2a_client=debug
     #[arg(long, global = true, value_name = "FILTER", env = "RIALTO_LOG")]
     pub(crate) log: Option<String>,
     /// Log format: text (default) or json

@@ -80,7 +80,7 @@ pub(crate) struct AgentsConfig {
     pub(crate) local: Vec<deployments::LocalAgentConfig>,
     /// Calls of remote agents.
     #[serde(flatten)]
-    pub(crate) calls: rialto_a2a::backend::Config,
+    pub(crate) calls: rialto_a2a_client::backend::Config,
 }
 
 /// File with a workflow or a pipeline.

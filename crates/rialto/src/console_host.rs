@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rialto_a2a::credential::SecretResolver;
+use rialto_a2a_client::credential::SecretResolver;
 use rialto_api_types::policies::PolicyPlace;
 use rialto_console::{
     Console, ConsoleDeps,

@@ -8,7 +8,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
+use rialto_a2a_client::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
 use rialto_acp::AcpBackend;
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,

@@ -7,7 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::{credential::SecretResolver, server::AGENTS};
+use rialto_a2a_client::credential::SecretResolver;
+use rialto_a2a_server::AGENTS;
 use rialto_engine::routing::{Mesh, Proposal};
 use rialto_http_client::{address::Reach, fetch::Fetch, fetch::FetchRequest};
 use rialto_model::{

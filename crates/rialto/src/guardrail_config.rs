@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::credential::SecretResolver;
+use rialto_a2a_client::credential::SecretResolver;
 use rialto_engine::{guardrails::Asker, search::edit_distance};
 use rialto_guard::{
     classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rialto_a2a::credential::SecretResolver;
+use rialto_a2a_client::credential::SecretResolver;
 use rialto_hooks::{
     delivery::{Delivery, Secrets},
     dispatcher::{DispatcherDeps, WebhookDispatcher},

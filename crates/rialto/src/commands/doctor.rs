@@ -289,7 +289,7 @@ async fn check_settings(program: &App, row: &Agent, what: &str) -> Vec<DoctorFin
 async fn check_credential(program: &App, agent: &Agent, what: &str) -> Vec<DoctorFinding> {
     let Some(credential) = &agent.credential else { return Vec::new() };
     let mut findings = Vec::new();
-    if let Err(why) = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card)) {
+    if let Err(why) = rialto_a2a_client::credential::scheme(credential, &agent.url, Some(&agent.card)) {
         let fix = format!("see rialto agents credential {} --help", agent.slug);
         findings.push(error_finding(what, why, &fix));
     }

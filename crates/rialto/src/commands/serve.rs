@@ -10,9 +10,9 @@ use std::{
 
 use axum::Router;
 use futures::FutureExt;
-use rialto_a2a::{instance::Instance, server::CARDS};
+use rialto_a2a_server::CARDS;
 use rialto_console::{Console, admin};
-use rialto_engine::{AdminRecord, NodeIdentity};
+use rialto_engine::{AdminRecord, Instance, NodeIdentity};
 use rialto_function::call_endpoint;
 use rialto_http_server::{
     admission::AdmissionLayer, admission::AdmissionService, admission::RouteRule, auth::Authentication,
@@ -238,11 +238,11 @@ fn build_gate(
                 needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
             RouteRule {
-                path: rialto_a2a::server::SERVICES[0],
+                path: rialto_a2a_server::SERVICES[0],
                 needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
             RouteRule {
-                path: rialto_a2a::server::SERVICES[1],
+                path: rialto_a2a_server::SERVICES[1],
                 needs: TokenScopes::from_scopes([TokenScope::Call, TokenScope::Discover]),
             },
             RouteRule { path: "/tasks", needs: TokenScopes::from_scopes([TokenScope::Call]) },
@@ -264,7 +264,7 @@ fn build_gate(
             RouteRule { path: API, needs: TokenScopes::ALL },
             RouteRule { path: PAGES, needs: TokenScopes::ALL },
         ])
-        .with_public_get(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
+        .with_public_get(&[CARDS[0], CARDS[1], rialto_a2a_server::KEYS], rialto_a2a_server::AGENTS)
         .with_rate_limits(program.request_limits())
         .with_draining_flag(Arc::clone(&program.shutdown.draining));
     Ok(if server.public_metrics {
@@ -295,12 +295,12 @@ fn build_console(program: &App, needs_token: bool) -> Result<Console, CommandErr
     }))
 }
 
-fn a2a_server(program: &App, needs_token: bool) -> Result<rialto_a2a::server::A2aServer, CommandError> {
+fn a2a_server(program: &App, needs_token: bool) -> Result<rialto_a2a_server::A2aServer, CommandError> {
     let site = program.config.server.public_site().map_err(CommandError::usage)?;
     let mut config = program.config.a2a.server_config(needs_token).map_err(CommandError::usage)?;
     config.instance = Some(Instance::new(Arc::clone(&program.store)));
     config.streams = program.stream_limits();
-    Ok(rialto_a2a::server::A2aServer::new(program.engine.clone(), config, site))
+    Ok(rialto_a2a_server::A2aServer::new(program.engine.clone(), config, site))
 }
 
 fn mcp_server(program: &App, console: Console) -> rialto_mcp::McpEndpoint {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use rialto_a2a::server::PublicSkills;
+use rialto_a2a_server::PublicSkills;
 use rialto_http_server::stream_limits::StreamLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,9 +79,9 @@ impl Default for A2aConfig {
 
 impl A2aConfig {
     /// Configuration of the A2A server.
-    pub(crate) fn server_config(&self, needs_token: bool) -> Result<rialto_a2a::server::Config, String> {
+    pub(crate) fn server_config(&self, needs_token: bool) -> Result<rialto_a2a_server::Config, String> {
         let signer = self.signing_key.as_deref().map(keys::read_signer).transpose()?;
-        Ok(rialto_a2a::server::Config {
+        Ok(rialto_a2a_server::Config {
             signer,
             agent_name: self.agent_name.clone(),
             agent_description: self.agent_description.clone(),

@@ -170,6 +170,6 @@ mod tests {
             quiet_filter("info,rmcp=debug,h2=info,hyper_util=warn"),
             "info,rmcp=debug,h2=info,hyper_util=warn"
         );
-        assert!(EnvFilter::try_new(quiet_filter("rialto_a2a=debug")).is_ok());
+        assert!(EnvFilter::try_new(quiet_filter("rialto_a2a_client=debug")).is_ok());
     }
 }

@@ -43,7 +43,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-hooks",
         ],
     ),
-    ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
+    // A2A in both directions. The two share the wire format and the marker of this installation, which the engine has.
+    (
+        "rialto-a2a-server",
+        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"],
+    ),
+    (
+        "rialto-a2a-client",
+        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"],
+    ),
     // Coding agents on this machine.
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     (
@@ -56,7 +64,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-edge",
             "rialto-hooks",
             "rialto-mcp",
-            "rialto-a2a",
+            "rialto-a2a-server",
+            "rialto-a2a-client",
             "rialto-acp",
             "rialto-a2a-wire",
             "rialto-api-types",
@@ -96,12 +105,16 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
-    ("axum", &["rialto-a2a", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    (
+        "axum",
+        &["rialto-a2a-server", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"],
+    ),
     (
         "base64",
         &[
             "rialto",
-            "rialto-a2a",
+            "rialto-a2a-client",
+            "rialto-a2a-server",
             "rialto-a2a-wire",
             "rialto-acp",
             "rialto-console",
@@ -130,8 +143,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("h2", &["rialto-edge"]),
     // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
     ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
-    ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
-    ("http-body-util", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto-bench"]),
+    ("http-body", &["rialto-edge", "rialto-a2a-server", "rialto-mcp"]),
+    ("http-body-util", &["rialto-edge", "rialto-a2a-server", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),
     ("hyper-rustls", &["rialto-edge"]),
     ("hyper-util", &["rialto-edge", "rialto-bench"]),
@@ -142,7 +155,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
     // Pages are written with it.
     ("maud", &["rialto-console"]),
-    ("memchr", &["rialto-a2a", "rialto-guard"]),
+    ("memchr", &["rialto-a2a-client", "rialto-guard"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("multer", &["rialto-function"]),
@@ -151,7 +164,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
     ("prost", &["rialto"]),
-    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
+    ("rand", &["rialto-engine", "rialto-a2a-client", "rialto-bench", "rialto-hooks", "rialto-route"]),
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
     ("regex", &["rialto-guard"]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use rialto_a2a::tool::SkillTool;
+use rialto_a2a_client::tool::SkillTool;
 use rialto_engine::RecordingHook;
 use rialto_http_client::{fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse};
 use rialto_model::json::Json;

@@ -67,7 +67,7 @@ pub(crate) fn describe_credential(agent: &agent::Agent) -> String {
 /// Scheme of the credential, or the reason it cannot be used.
 pub(crate) fn describe_scheme(agent: &agent::Agent) -> Option<String> {
     let credential = agent.credential.as_ref()?;
-    let scheme = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card));
+    let scheme = rialto_a2a_client::credential::scheme(credential, &agent.url, Some(&agent.card));
     Some(scheme.map_or_else(|why| format!("nothing yet ({why})"), |scheme| scheme.to_string()))
 }
 
