@@ -16,7 +16,6 @@ mod dispatch_tools;
 mod elicitation;
 mod errors;
 mod fast_path;
-mod form_validation;
 mod handler;
 mod header_params;
 mod http;

@@ -5,7 +5,7 @@
 
 mod files;
 mod large;
-pub(crate) mod part_metadata;
+mod part_metadata;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{

@@ -10,12 +10,11 @@ use rialto_model::{
     failure::{Failure, FailureKind},
     ids::fresh,
     json::{Extra, Json},
+    mcp_metadata::{MCP_KEY, STRUCTURED_CONTENT_KEY},
     message::{Artifact, Content, Message, Part, Role, text_of},
 };
 use rmcp::model::{ProgressNotificationParam, ServerPeerInfo, Tool};
 use serde_json::{Map, Value, json};
-
-use crate::render::part_metadata::{MCP, STRUCTURED};
 
 /// Maximum length of a server's description, in characters.
 const MAX_DESCRIPTION_LENGTH: usize = 2_000;
@@ -77,7 +76,7 @@ pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
         return vec![failed(parts, tool)];
     }
     let metadata =
-        value.get("_meta").and_then(beside).map(|meta| Json::encode(&json!({ MCP: { "_meta": meta } })));
+        value.get("_meta").and_then(beside).map(|meta| Json::encode(&json!({ MCP_KEY: { "_meta": meta } })));
     let name = Some(format!("{tool}-result"));
     let artifact = Artifact { name, metadata, ..Artifact::new("result", parts) };
     vec![
@@ -110,7 +109,8 @@ fn parts(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
     let blocks: Vec<Part> = blocks.map(part).collect();
     let data = structured.map(|whole| {
         // Among other parts it must be recognizable.
-        let metadata = (!blocks.is_empty()).then(|| Json::encode(&json!({ MCP: { STRUCTURED: true } })));
+        let metadata =
+            (!blocks.is_empty()).then(|| Json::encode(&json!({ MCP_KEY: { STRUCTURED_CONTENT_KEY: true } })));
         Part { metadata, ..Part::data(Json::encode(whole)) }
     });
     data.into_iter().chain(blocks).collect()
@@ -148,7 +148,7 @@ fn resource(block: &Map<String, Value>, resource: &Map<String, Value>) -> Option
     inner.retain(|name, _| !matches!(name.as_str(), "text" | "blob" | "mimeType"));
     kept.insert("resource".to_owned(), Value::Object(inner));
     exact(&mut kept);
-    let metadata = Some(Json::encode(&json!({ "uri": uri, MCP: kept })));
+    let metadata = Some(Json::encode(&json!({ "uri": uri, MCP_KEY: kept })));
     if let Some(blob) = text(resource, "blob") {
         return Some(Part { metadata, ..file(blob, resource, uri.and_then(last)) });
     }
@@ -183,7 +183,7 @@ fn rest(block: &Map<String, Value>, content: &[&str]) -> Option<Json> {
     let mut rest = block.clone();
     rest.retain(|name, _| !content.contains(&name.as_str()));
     exact(&mut rest);
-    (!rest.is_empty()).then(|| Json::encode(&json!({ MCP: rest })))
+    (!rest.is_empty()).then(|| Json::encode(&json!({ MCP_KEY: rest })))
 }
 
 /// Restores the priority: rmcp keeps 32 bits, which would show as 64.

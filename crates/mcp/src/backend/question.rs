@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use rialto_model::{
     event::{Event, EventAside, QuestionKind},
+    form_validation,
     ids::fresh,
     json::Json,
     message::{Content, Message, Part, Role, text_of},
 };
 use serde_json::{Map, Value, json};
-
-use crate::form_validation;
 
 /// Texts that decline a question.
 const DECLINE_TEXTS: [&str; 4] = ["decline", "declined", "deny", "the person declined to answer."];
@@ -165,7 +164,7 @@ fn accepted(schema: &Map<String, Value>, content: &Map<String, Value>) -> Result
             content.insert(name.clone(), default.clone());
         }
     }
-    if let Some(why) = form_validation::misfit(schema, &content) {
+    if let Some(why) = form_validation::find_mismatch(schema, &content) {
         return Err(why);
     }
     Ok(json!({ "action": "accept", "content": content }))
@@ -194,7 +193,7 @@ fn only_field(schema: &Map<String, Value>, text: &str) -> Result<Map<String, Val
     let value = valued(field, text).ok_or_else(|| {
         format!(
             "`{name}` must be {}",
-            form_validation::expected(field).unwrap_or_else(|| "another value".into())
+            form_validation::describe_accepted(field).unwrap_or_else(|| "another value".into())
         )
     })?;
     Ok(Map::from_iter([(name.to_owned(), value)]))
@@ -202,8 +201,8 @@ fn only_field(schema: &Map<String, Value>, text: &str) -> Result<Map<String, Val
 
 /// Converts text to a value of this field, if possible.
 fn valued(field: &Value, text: &str) -> Option<Value> {
-    if form_validation::choices(field).is_some() {
-        return form_validation::chosen(field, text);
+    if form_validation::list_choices(field).is_some() {
+        return form_validation::select_choice(field, text);
     }
     let word = text.to_lowercase();
     let value = match field.get("type").and_then(Value::as_str) {
@@ -212,10 +211,10 @@ fn valued(field: &Value, text: &str) -> Option<Value> {
         Some("boolean") => return None,
         Some("integer") => json!(text.parse::<i64>().ok()?),
         Some("number") => Value::Number(serde_json::Number::from_f64(text.parse().ok()?)?),
-        Some("array") => json!([form_validation::chosen(field.get("items")?, text)?]),
+        Some("array") => json!([form_validation::select_choice(field.get("items")?, text)?]),
         _ => json!(text),
     };
-    form_validation::unlike(field, &value).is_none().then_some(value)
+    form_validation::find_field_mismatch(field, &value).is_none().then_some(value)
 }
 
 /// Object in a part: data, or JSON as text.

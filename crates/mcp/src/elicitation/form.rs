@@ -3,10 +3,9 @@
 //! Keywords that forms cannot express and that do not change the answer (a pattern, an unknown format) are dropped: the agent validates
 //! the answer itself. A schema that would lose meaning has no form.
 
+use rialto_model::form_validation::{self, JsonFields};
 use rmcp::model::ElicitationSchema;
 use serde_json::{Value, json};
-
-use crate::form_validation::{self, JsonFields};
 
 /// Converts a schema to a form. `choices` is true when the client supports multiple choice and titled choices.
 pub(super) fn of(schema: &Value, choices: bool) -> Option<ElicitationSchema> {
@@ -41,7 +40,7 @@ pub(super) fn of(schema: &Value, choices: bool) -> Option<ElicitationSchema> {
 /// Reason why an answer does not match a form; none when it does.
 pub(super) fn misfit(schema: &ElicitationSchema, answer: &JsonFields) -> Option<String> {
     let schema = serde_json::to_value(schema).ok()?;
-    form_validation::misfit(schema.as_object()?, answer)
+    form_validation::find_mismatch(schema.as_object()?, answer)
 }
 
 /// Converts one member to a form field.

@@ -7,6 +7,7 @@
 use rialto_model::{
     a2a_json::{ArtifactJson, PartJson},
     json::Json,
+    mcp_metadata::{MCP_KEY, STRUCTURED_CONTENT_KEY},
     message::{Artifact, Content, Part},
     task::Task,
 };
@@ -15,19 +16,13 @@ use serde_json::{Map, Value, json};
 
 use crate::client_profile::ProtocolFeatures;
 
-/// Metadata key with the members of the original MCP block.
-pub(crate) const MCP: &str = "mcp";
-
-/// Marks a part that was the structured content of a result.
-pub(crate) const STRUCTURED: &str = "structuredContent";
-
 /// Original block of a part of an MCP server. None for other parts, or when the client does not support the block.
 pub(super) fn as_it_was(part: &Part, metadata: &Json, fluency: ProtocolFeatures) -> Option<ContentBlock> {
     if !metadata.get().contains("\"mcp\"") {
         return None;
     }
     let Value::Object(mut metadata) = metadata.value() else { return None };
-    let Some(Value::Object(mut block)) = metadata.remove(MCP) else { return None };
+    let Some(Value::Object(mut block)) = metadata.remove(MCP_KEY) else { return None };
     let kind = part.media_type.as_deref();
     let is_resource = block.get("type").and_then(Value::as_str) == Some("resource");
     match &part.content {
@@ -54,7 +49,8 @@ pub(super) fn as_it_was(part: &Part, metadata: &Json, fluency: ProtocolFeatures)
 /// Structured content of an MCP server's result, if the client supports its type.
 pub(super) fn structured(part: &Part, fluency: ProtocolFeatures) -> Option<&Json> {
     let Content::Data(data) = &part.content else { return None };
-    let metadata = part.metadata.as_ref().filter(|metadata| metadata.get().contains(STRUCTURED))?;
+    let metadata =
+        part.metadata.as_ref().filter(|metadata| metadata.get().contains(STRUCTURED_CONTENT_KEY))?;
     let is_so = metadata.value().pointer("/mcp/structuredContent") == Some(&Value::Bool(true));
     (is_so && (fluency.modern || data.is_object())).then_some(data)
 }
@@ -113,7 +109,7 @@ pub(super) fn with_rest(block: ContentBlock, part: &Part) -> ContentBlock {
     let usual = if matches!(part.content, Content::Text(_)) { "text/plain" } else { "application/json" };
     rest.retain(|name, _| !is_said(name, usual));
     if let Some(Value::Object(metadata)) = rest.get_mut("metadata")
-        && metadata.remove(MCP).is_some()
+        && metadata.remove(MCP_KEY).is_some()
     {
         metadata.remove("uri");
         if metadata.is_empty() {

@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 /// Members of a JSON object.
-pub(crate) type JsonFields = Map<String, Value>;
+pub type JsonFields = Map<String, Value>;
 
 /// Reason why an answer does not match a form; none when it does. Members that are not in the form are ignored.
-pub(crate) fn misfit(form: &JsonFields, answer: &JsonFields) -> Option<String> {
+pub fn find_mismatch(form: &JsonFields, answer: &JsonFields) -> Option<String> {
     let required = form.get("required").and_then(Value::as_array).into_iter().flatten();
     let is_missing = |name: &&str| answer.get(*name).is_none_or(Value::is_null);
     if let Some(missing) = required.filter_map(Value::as_str).find(is_missing) {
@@ -16,13 +16,13 @@ pub(crate) fn misfit(form: &JsonFields, answer: &JsonFields) -> Option<String> {
     }
     let fields = form.get("properties").and_then(Value::as_object)?;
     answer.iter().find_map(|(name, value)| {
-        let expected = unlike(fields.get(name)?, value)?;
+        let expected = find_field_mismatch(fields.get(name)?, value)?;
         Some(format!("`{name}` must be {expected}"))
     })
 }
 
 /// Expected value of a field; none when the value matches or the field has no constraint.
-pub(crate) fn unlike(field: &Value, value: &Value) -> Option<String> {
+pub fn find_field_mismatch(field: &Value, value: &Value) -> Option<String> {
     let fits = match field.get("type").and_then(Value::as_str) {
         Some("string") => value.is_string(),
         // Clients that decode JSON through protobuf send only `30.0`.
@@ -38,11 +38,11 @@ pub(crate) fn unlike(field: &Value, value: &Value) -> Option<String> {
     let chosen = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     let is_known = known(field)
         .is_none_or(|known| chosen.iter().all(|one| known.iter().any(|(choice, _)| choice == one)));
-    if is_known { None } else { expected(field) }
+    if is_known { None } else { describe_accepted(field) }
 }
 
 /// Description of the values that a field accepts.
-pub(crate) fn expected(field: &Value) -> Option<String> {
+pub fn describe_accepted(field: &Value) -> Option<String> {
     if let Some(choices) = known(field) {
         let values: Vec<String> = choices.iter().map(|(value, _)| shown(value)).collect();
         return Some(format!("one of {}", values.join(", ")));
@@ -64,14 +64,14 @@ fn kind(field: &Value) -> Option<String> {
 }
 
 /// Choice that a text selects, by value or by title.
-pub(crate) fn chosen(field: &Value, text: &str) -> Option<Value> {
+pub fn select_choice(field: &Value, text: &str) -> Option<Value> {
     let same = |name: &str| name.eq_ignore_ascii_case(text);
     let meant = |(value, title): &(Value, String)| same(&shown(value)) || same(title);
-    choices(field)?.into_iter().find(meant).map(|(value, _)| value)
+    list_choices(field)?.into_iter().find(meant).map(|(value, _)| value)
 }
 
 /// Choices of a field with their titles.
-pub(crate) fn choices(field: &Value) -> Option<Vec<(Value, String)>> {
+pub fn list_choices(field: &Value) -> Option<Vec<(Value, String)>> {
     if let Some(values) = field.get("enum").and_then(Value::as_array) {
         let names = field.get("enumNames").and_then(Value::as_array);
         let named = values.iter().enumerate().map(|(at, value)| {
@@ -91,7 +91,7 @@ pub(crate) fn choices(field: &Value) -> Option<Vec<(Value, String)>> {
 
 /// Choices of a field, or of its items if it is a list.
 fn known(field: &Value) -> Option<Vec<(Value, String)>> {
-    choices(field).or_else(|| choices(field.get("items")?))
+    list_choices(field).or_else(|| list_choices(field.get("items")?))
 }
 
 fn shown(value: &Value) -> String {
@@ -117,7 +117,7 @@ mod tests {
             },
             "required": ["name"],
         });
-        let wrong = |answer: Value| misfit(form.as_object().unwrap(), answer.as_object().unwrap());
+        let wrong = |answer: Value| find_mismatch(form.as_object().unwrap(), answer.as_object().unwrap());
         for right in [
             json!({ "name": "n" }),
             json!({ "name": "n", "count": 30.0, "level": 2, "class": "b", "meals": ["y", "x"], "other": [1], "more": null }),
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn a_choice_is_meant_by_its_value_or_its_title() {
         let field = json!({ "oneOf": [{ "const": "a", "title": "Erste" }, { "const": 2 }] });
-        assert_eq!(chosen(&field, "erste"), Some(json!("a")));
-        assert_eq!(chosen(&field, "2"), Some(json!(2)));
-        assert_eq!(chosen(&field, "third"), None);
+        assert_eq!(select_choice(&field, "erste"), Some(json!("a")));
+        assert_eq!(select_choice(&field, "2"), Some(json!(2)));
+        assert_eq!(select_choice(&field, "third"), None);
     }
 }
