@@ -12,7 +12,7 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 use rialto_engine::registry::Deployment;
-use rialto_mcp::InvokeConfig;
+use rialto_mcp_server::InvokeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -50,7 +50,7 @@ pub(crate) struct Config {
     /// Outbound HTTP connections.
     pub(crate) outbound: rialto_http_client::Config,
     /// MCP server.
-    pub(crate) mcp: rialto_mcp::Config,
+    pub(crate) mcp: rialto_mcp_server::Config,
     /// MCP servers whose tools are offered on all endpoints.
     pub(crate) mcp_servers: Vec<deployments::McpServerConfig>,
     /// Functions that are offered on all endpoints.
@@ -174,13 +174,13 @@ impl Config {
     }
 
     /// Configuration of the MCP server, with values from other sections.
-    pub(crate) fn mcp_config(&self) -> rialto_mcp::Config {
+    pub(crate) fn mcp_config(&self) -> rialto_mcp_server::Config {
         let invoking = InvokeConfig {
             default_agent_card_url: self.a2a.default_agent_card_url.clone(),
             default_timeout_secs: self.a2a.default_timeout,
             read_card: None,
         };
-        rialto_mcp::Config {
+        rialto_mcp_server::Config {
             task_ttl_ms: self.store.keeps_tasks_ms(),
             routing_tools: self.routing.tools,
             flow_tools: self.flows.tools,

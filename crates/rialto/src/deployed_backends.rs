@@ -19,7 +19,7 @@ use rialto_engine::{
 use rialto_flow::run::WorkflowRunner;
 use rialto_function::backend::FunctionBackend;
 use rialto_http_client::fetch::Fetch;
-use rialto_mcp::backend::{self, McpBackend};
+use rialto_mcp_client::{McpBackend, McpBackendDeps, ToolsChanged};
 use rialto_model::{agent::Agent, ids::Scope};
 use rialto_process::Launcher;
 use tokio::sync::Notify;
@@ -64,9 +64,9 @@ impl DeployedBackends {
         let launcher = Launcher::new(env, Arc::clone(secrets));
         let changes = Arc::new(ChangedServers::default());
         let told = Arc::clone(&changes);
-        let changed: backend::ToolsChanged = Arc::new(move |scope, url| told.add(scope, url));
+        let changed: ToolsChanged = Arc::new(move |scope, url| told.add(scope, url));
         let engine = sampling::LateEngine::default();
-        let mcp = McpBackend::new(backend::McpBackendDeps {
+        let mcp = McpBackend::new(McpBackendDeps {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),

@@ -5,7 +5,7 @@ mod server;
 use std::path::Path;
 
 use futures::StreamExt;
-use rialto_mcp::ToolNames;
+use rialto_mcp_server::ToolNames;
 use rialto_model::{
     agent::{Agent, AgentTrust, Health},
     backing::{BackingTransport, SettingPiece},

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rialto_engine::Engine;
-use rialto_mcp::{LoadAgents, McpEndpoint, McpEndpointOptions, SchemaStyle, ToolErrors, ToolList, ToolNames};
+use rialto_mcp_server::{
+    LoadAgents, McpEndpoint, McpEndpointOptions, SchemaStyle, ToolErrors, ToolList, ToolNames,
+};
 use rialto_model::card::Card;
 use tokio_util::sync::CancellationToken;
 use url::Url;

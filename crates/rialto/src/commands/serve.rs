@@ -20,7 +20,7 @@ use rialto_http_server::{
     listener::HttpListener, listener::ServerTls, listener::raise_descriptor_limit, session::API,
     session::BrowserSessions, session::PAGES, worker_threads::WorkerThreads,
 };
-use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
+use rialto_mcp_server::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -303,7 +303,7 @@ fn a2a_server(program: &App, needs_token: bool) -> Result<rialto_a2a_server::A2a
     Ok(rialto_a2a_server::A2aServer::new(program.engine.clone(), config, site))
 }
 
-fn mcp_server(program: &App, console: Console) -> rialto_mcp::McpEndpoint {
+fn mcp_server(program: &App, console: Console) -> rialto_mcp_server::McpEndpoint {
     let server = &program.config.server;
     let mut mcp = program.config.mcp_config();
     mcp.allowed_hosts.extend(server.hosts());
@@ -320,7 +320,8 @@ fn mcp_server(program: &App, console: Console) -> rialto_mcp::McpEndpoint {
         .boxed()
     };
     let control = McpEndpointOptions { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
-    rialto_mcp::McpEndpoint::new(program.engine.clone(), mcp, control).limit_streams(program.stream_limits())
+    rialto_mcp_server::McpEndpoint::new(program.engine.clone(), mcp, control)
+        .limit_streams(program.stream_limits())
 }
 
 /// The threads that connections are served on.

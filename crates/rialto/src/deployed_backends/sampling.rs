@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use rialto_engine::{CallRequest, CallStart, Engine, WeakEngine};
-use rialto_mcp::backend::Sampler;
+use rialto_mcp_client::Sampler;
 use rialto_model::{
     call::{CallTarget, Caller, EntryProtocol},
     message::{Content, Part},

@@ -27,7 +27,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
     // Functions, and the door to everything in plain HTTP.
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
-    ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    // Both directions of MCP. Neither uses the other: what they share is in the model.
+    ("rialto-mcp-server", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    ("rialto-mcp-client", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // What a person sees and changes, as pages and as an API.
     (
         "rialto-console",
@@ -63,7 +65,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-store",
             "rialto-edge",
             "rialto-hooks",
-            "rialto-mcp",
+            "rialto-mcp-server",
+            "rialto-mcp-client",
             "rialto-a2a-server",
             "rialto-a2a-client",
             "rialto-acp",
@@ -107,7 +110,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aws-lc-rs", &["rialto", "rialto-store"]),
     (
         "axum",
-        &["rialto-a2a-server", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"],
+        &["rialto-a2a-server", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp-server", "rialto"],
     ),
     (
         "base64",
@@ -122,7 +125,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto-function",
             "rialto-guard",
             "rialto-hooks",
-            "rialto-mcp",
+            "rialto-mcp-server",
         ],
     ),
     ("cedar-policy", &["rialto-policy"]),
@@ -142,9 +145,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     // Tells requests that an HTTP/2 server refused from those that it may have processed.
     ("h2", &["rialto-edge"]),
     // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
-    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
-    ("http-body", &["rialto-edge", "rialto-a2a-server", "rialto-mcp"]),
-    ("http-body-util", &["rialto-edge", "rialto-a2a-server", "rialto-mcp", "rialto-bench"]),
+    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp-server"]),
+    ("http-body", &["rialto-edge", "rialto-a2a-server"]),
+    ("http-body-util", &["rialto-edge", "rialto-a2a-server", "rialto-mcp-server", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),
     ("hyper-rustls", &["rialto-edge"]),
     ("hyper-util", &["rialto-edge", "rialto-bench"]),
@@ -168,7 +171,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
     ("regex", &["rialto-guard"]),
-    ("rmcp", &["rialto-mcp"]),
+    ("rmcp", &["rialto-mcp-server", "rialto-mcp-client"]),
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.
     ("rustix", &["rialto-edge", "rialto-store"]),
@@ -183,16 +186,23 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("serde_path_to_error", &["rialto"]),
     (
         "sha2",
-        &["rialto-a2a-wire", "rialto-edge", "rialto-engine", "rialto-hooks", "rialto-mcp", "rialto-store"],
+        &[
+            "rialto-a2a-wire",
+            "rialto-edge",
+            "rialto-engine",
+            "rialto-hooks",
+            "rialto-mcp-server",
+            "rialto-store",
+        ],
     ),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
-    ("sse-stream", &["rialto-mcp"]),
+    ("sse-stream", &["rialto-mcp-client"]),
     ("subtle", &["rialto-edge"]),
     ("tempfile", &["rialto-bench", "rialto-testkit"]),
     ("tokio-postgres", &["rialto-store"]),
     ("tokio-rustls", &["rialto-edge", "rialto-store"]),
     ("toml", &["rialto"]),
-    ("tower", &["rialto-edge", "rialto-mcp"]),
+    ("tower", &["rialto-edge"]),
     ("tracing-subscriber", &["rialto"]),
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
