@@ -22,7 +22,10 @@ use rialto_a2a_wire::{
     task::{A2aTask, SendAnswer},
 };
 use rialto_engine::peer::DialectObserver;
-use rialto_http_client::{address::Reach, fetch, fetch::Fetch};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{self, Fetch},
+};
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, HOPS_HEADER, OriginalMessage},

@@ -20,7 +20,8 @@ use rialto_engine::{
     peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched},
 };
 use rialto_http_client::{
-    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_model::{
     agent::{Agent, SignatureStatus},

@@ -18,7 +18,7 @@ use rialto_a2a_wire::{
     task::{SendAnswer, StreamEvent},
     wire::Wire,
 };
-use rialto_http_client::{fetch::FetchBody, fetch::FetchError, fetch::FetchResponse};
+use rialto_http_client::fetch::{FetchBody, FetchError, FetchResponse};
 
 use crate::{
     credential::RequestAuth,

@@ -2,8 +2,7 @@
 //!
 //! Each `encode_…` returns a serializable value, so that it is written directly into its envelope; `.text()` returns the JSON.
 
-use rialto_model::json::RawJson;
-use rialto_model::message::Message;
+use rialto_model::{json::RawJson, message::Message};
 
 pub use crate::object::OnWire;
 use crate::{

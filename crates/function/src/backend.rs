@@ -11,13 +11,13 @@ use futures::{
 };
 use rialto_engine::{announce_working::with_working_notice, peer::Peer, schema::Schemas};
 use rialto_http_client::fetch::Fetch;
-use rialto_model::secret_templates::SecretResolver;
 use rialto_model::{
     backing::{Backing, BackingTransport, FunctionBacking},
     call::{Call, CancelRequest, FollowRequest},
     event::{Event, EventAside},
     failure::{Failure, FailureKind},
     message::{Artifact, Content, Part},
+    secret_templates::SecretResolver,
 };
 use rialto_policy::Permitted;
 use rialto_process::Launcher;

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_http_client::{address::Reach, fetch::FetchError, fetch::FetchRequest};
-use rialto_model::secret_templates;
+use rialto_http_client::{
+    address::Reach,
+    fetch::{FetchError, FetchRequest},
+};
 use rialto_model::{
     backing::{BackingEndpoint, FunctionBacking},
     call::{Call, HOPS_HEADER},
     failure::{Failure, FailureKind},
     json::Json,
     message::Part,
+    secret_templates,
 };
 use serde_json::json;
 

@@ -6,7 +6,8 @@ use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use rialto_http_client::{
-    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_model::{
     credential::{Secret, SecretSource},

@@ -13,12 +13,12 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use rialto_engine::peer::DiscoveryError;
 use rialto_http_client::address::Reach;
-use rialto_model::secret_templates;
 use rialto_model::{
     backing::{BackingEndpoint, BackingTransport, ProcessCommand},
     card::Card,
     failure::{Failure, FailureKind},
     json::Json,
+    secret_templates,
 };
 use rialto_process::{ChildProcess, StderrTail};
 use rmcp::{

@@ -7,7 +7,8 @@ use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
 use rialto_http_client::{
-    address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage},

@@ -34,7 +34,6 @@ use rialto_engine::{
     peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer},
 };
 use rialto_http_client::fetch::Fetch;
-use rialto_model::secret_templates::SecretResolver;
 use rialto_model::{
     agent::{Agent, SignatureStatus},
     backing::{Backing, McpServerBacking},
@@ -43,6 +42,7 @@ use rialto_model::{
     failure::{Failure, FailureKind},
     ids::Scope,
     json::Json,
+    secret_templates::SecretResolver,
 };
 use rialto_policy::Permitted;
 use rialto_process::Launcher;

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use rialto_model::trace::Trace;
 
-pub(crate) use rialto_http_server::{trace::BAGGAGE, trace::TRACEPARENT, trace::TRACESTATE};
+pub(crate) use rialto_http_server::trace::{BAGGAGE, TRACEPARENT, TRACESTATE};
 
 /// Trace context of a request: from its `_meta`, or else from its headers. Malformed ones are ignored.
 pub(crate) fn of(

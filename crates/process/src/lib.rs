@@ -16,6 +16,7 @@ use rialto_model::{
     backing::{ProcessCommand, SettingPiece},
     call::{Caller, HOPS_VARIABLE},
     credential::Secret,
+    secret_templates::{self, SecretResolver},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
@@ -23,8 +24,6 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-
-use rialto_model::secret_templates::{self, SecretResolver};
 
 /// Variables of this process that every program inherits.
 const INHERITED_VARIABLES: [&str; 17] = [

@@ -20,7 +20,10 @@ use rialto_hooks::{
     cloud_event::CloudEvent,
     delivery::{Delivery, DeliveryOutcome},
 };
-use rialto_http_server::{public_url::PublicUrl, session::BrowserSessions, session::CookieSealing};
+use rialto_http_server::{
+    public_url::PublicUrl,
+    session::{BrowserSessions, CookieSealing},
+};
 use rialto_model::{
     agent::Agent,
     card::Card,

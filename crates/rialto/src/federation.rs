@@ -10,7 +10,10 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_client::credential::SecretResolver;
 use rialto_a2a_server::AGENTS;
 use rialto_engine::routing::{Mesh, Proposal};
-use rialto_http_client::{address::Reach, fetch::Fetch, fetch::FetchRequest};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+};
 use rialto_model::{
     credential::{Credential, SecretSource},
     routing::{CandidateVerdict, Dispatch, WorkDescription},

@@ -10,7 +10,10 @@ use rialto_guard::{
     classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},
     config::GuardrailCheck,
 };
-use rialto_http_client::{address::Reach, fetch::Fetch, fetch::FetchRequest};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+};
 use rialto_model::credential::SecretSource;
 use toml::Value;
 

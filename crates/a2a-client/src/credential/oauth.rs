@@ -5,7 +5,10 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use rialto_http_client::{address::Reach, fetch::Fetch, fetch::FetchRequest};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+};
 use rialto_model::credential::{CallerProof, OAuth, OAuthClientAuth, Secret};
 use serde::Deserialize;
 use url::{Host, Url, form_urlencoded};

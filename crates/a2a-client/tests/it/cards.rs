@@ -6,7 +6,8 @@ use rialto_a2a_client::discover::Discoverer;
 use rialto_a2a_wire::card::signature::{Signer, VerificationKeys, sign};
 use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
 use rialto_http_client::{
-    Config, HttpClient, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+    Config, HttpClient,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_model::{
     agent::SignatureStatus,

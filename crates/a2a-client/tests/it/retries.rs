@@ -10,7 +10,7 @@ use std::{
 
 use http::{StatusCode, header};
 use rialto_a2a_client::backend::Config;
-use rialto_http_client::{fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse};
+use rialto_http_client::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
     agent::Agent,
     call::Call,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use http::StatusCode;
 use rialto_a2a_client::tool::SkillTool;
 use rialto_engine::RecordingHook;
-use rialto_http_client::{fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse};
+use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
     agent::{Agent, AgentTrust},
     audit_event::{AuditEvent, AuditPhase, InvocationOutcome},

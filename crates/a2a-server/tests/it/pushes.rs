@@ -8,9 +8,7 @@ use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
 use rialto_a2a_server::Config;
 use rialto_a2a_wire::card::signature::Signer;
-use rialto_http_client::{
-    fetch::Fetch, fetch::FetchError, fetch::FetchRequest as Fetched, fetch::FetchResponse,
-};
+use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest as Fetched, FetchResponse};
 use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},

@@ -4,8 +4,7 @@
 //! gets its position among the task's artifacts as its number (in a stream: the `index` among its unknown members, or 0), and its
 //! extensions are dropped.
 
-use rialto_model::json::RawJson;
-use rialto_model::message::Artifact;
+use rialto_model::{json::RawJson, message::Artifact};
 use serde::{Serialize, Serializer};
 
 use super::part;

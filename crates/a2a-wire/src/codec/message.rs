@@ -8,8 +8,10 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use rialto_model::json::RawJson;
-use rialto_model::message::{Message, Role};
+use rialto_model::{
+    json::RawJson,
+    message::{Message, Role},
+};
 use serde::{Serialize, Serializer};
 
 use super::part;

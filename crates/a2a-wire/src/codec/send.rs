@@ -3,8 +3,10 @@
 //! Lossy: in 0.x a history length of 0 means the complete history, so a client that wants none omits it there; 0.1 always waits; tenants
 //! exist in 1.0 only; the client's own task id is omitted in 1.0 and in 0.3's REST, whose servers may reject unknown members.
 
-use rialto_model::json::RawJson;
-use rialto_model::message::{Message, Part, Role};
+use rialto_model::{
+    json::RawJson,
+    message::{Message, Part, Role},
+};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
-use rialto_http_server::{session::BrowserSession, session::SIGN_IN, session::SignInRequest};
+use rialto_http_server::session::{BrowserSession, SIGN_IN, SignInRequest};
 use rialto_model::failure::Failure;
 use serde::Deserialize;
 

@@ -30,9 +30,11 @@ use rialto_engine::{
 };
 use rialto_flow::run::{self, RunnerDeps, WorkflowRunner};
 use rialto_http_server::{
-    admission::AdmissionLayer, admission::AdmissionService, admission::RouteRule, auth::Authentication,
-    auth::BearerAuthenticator, auth::TokenCache, auth::TrustedIssuers, host_check::HostCheck,
-    listener::ConnectionPeer, session::API, session::BrowserSessions, session::CookieSealing, session::PAGES,
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::ConnectionPeer,
+    session::{API, BrowserSessions, CookieSealing, PAGES},
 };
 use rialto_model::{
     agent::{Agent, AgentTrust},

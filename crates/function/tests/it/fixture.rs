@@ -8,7 +8,6 @@ use http::{Request, header};
 use rialto_engine::{Config, Engine, EngineDeps, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::backend::{FunctionBackend, FunctionDeps};
 use rialto_http_client::fetch;
-use rialto_model::secret_templates::SecretResolver;
 use rialto_model::{
     backing::{Backing, BackingEndpoint, BackingTransport, FunctionBacking, TransportSetting},
     call::{Caller, EntryProtocol},
@@ -17,6 +16,7 @@ use rialto_model::{
     failure::Failure,
     ids::Scope,
     json::Json,
+    secret_templates::SecretResolver,
     store::Store,
     task::Task,
 };

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use rialto_http_client::{address::Reach, fetch::FetchError, fetch::FetchResponse};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{FetchError, FetchResponse},
+};
 use rialto_model::{
     backing::{BackingEndpoint, BackingTransport, FunctionBacking, TransportSetting},
     failure::FailureKind,

@@ -10,7 +10,9 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper_util::{rt::TokioExecutor, rt::TokioIo, server::conn::auto, service::TowerToHyperService};
 use rialto_http_client::{
-    Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
+    Config, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use rustls::{
     ServerConfig,

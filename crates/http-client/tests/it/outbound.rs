@@ -5,7 +5,9 @@ use bytes::Bytes;
 use futures::stream;
 use http::{HeaderValue, Method, StatusCode, header};
 use rialto_http_client::{
-    Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
+    Config, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{io::AsyncWriteExt, sync::mpsc};
 

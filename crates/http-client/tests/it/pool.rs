@@ -5,7 +5,9 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{Method, StatusCode};
 use rialto_http_client::{
-    Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
+    Config, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

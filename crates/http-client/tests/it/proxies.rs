@@ -4,7 +4,9 @@ use std::{net::IpAddr, sync::Arc};
 
 use http::Method;
 use rialto_http_client::{
-    ClientEnv, Config, HttpClient, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, proxy::ProxyRules,
+    ClientEnv, Config, HttpClient,
+    fetch::{Fetch, FetchError, FetchRequest},
+    proxy::ProxyRules,
 };
 use tokio::{
     io::{AsyncWriteExt, copy_bidirectional},

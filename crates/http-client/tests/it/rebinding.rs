@@ -13,8 +13,9 @@ use std::{
 use axum::{Router, response::Redirect, routing};
 use http::Method;
 use rialto_http_client::{
-    ClientEnv, Config, DnsResolver, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError,
-    fetch::FetchRequest,
+    ClientEnv, Config, DnsResolver, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest},
 };
 
 use crate::server::{Server, get, text};

@@ -4,7 +4,10 @@ use axum::{
     routing,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use rialto_http_client::{address::Reach, fetch::FetchError, fetch::FetchRequest};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{FetchError, FetchRequest},
+};
 
 use crate::server::{Server, fetch, get, text};
 

@@ -11,8 +11,9 @@ use std::{
 use axum::{Router, serve::ListenerExt};
 use http::{Method, Uri};
 use rialto_http_client::{
-    Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
-    fetch::FetchResponse,
+    Config, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -6,7 +6,10 @@ use std::{
     thread,
 };
 
-use rialto_http_client::{ClientIdentity, Config, HttpClient, fetch::Fetch, fetch::FetchError};
+use rialto_http_client::{
+    ClientIdentity, Config, HttpClient,
+    fetch::{Fetch, FetchError},
+};
 use rustls::{
     RootCertStore, ServerConfig, ServerConnection, StreamOwned,
     crypto::aws_lc_rs,

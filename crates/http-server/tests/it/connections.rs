@@ -18,8 +18,8 @@ use http_body_util::Empty;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rialto_http_server::{
-    listener::ConnectionLimits, listener::Connections, listener::Deadlines, listener::HttpListener,
-    listener::PerAddress, worker_threads::WorkerThreads,
+    listener::{ConnectionLimits, Connections, Deadlines, HttpListener, PerAddress},
+    worker_threads::WorkerThreads,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

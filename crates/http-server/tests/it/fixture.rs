@@ -8,10 +8,11 @@ use std::sync::{
 use axum::{Extension, Router, routing};
 use futures::StreamExt;
 use http::{HeaderValue, StatusCode, header};
-use rialto_http_client::{fetch::Fetch, fetch::FetchResponse};
+use rialto_http_client::fetch::{Fetch, FetchResponse};
 use rialto_http_server::{
-    admission::AdmissionLayer, admission::RouteRule, auth, auth::Authentication, auth::BearerAuthenticator,
-    auth::Config, auth::IssuerConfig, auth::TokenCache, auth::TrustedIssuers, host_check::HostCheck,
+    admission::{AdmissionLayer, RouteRule},
+    auth::{self, Authentication, BearerAuthenticator, Config, IssuerConfig, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
     public_url::PublicUrl,
 };
 use rialto_model::{

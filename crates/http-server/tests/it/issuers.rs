@@ -7,7 +7,8 @@ use http::{StatusCode, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use rialto_http_client::fetch::Fetch;
 use rialto_http_server::{
-    auth::Config, auth::IssuerConfig, auth::ReplayPolicy, auth::TrustedIssuers, public_url::PublicUrl,
+    auth::{Config, IssuerConfig, ReplayPolicy, TrustedIssuers},
+    public_url::PublicUrl,
 };
 use rialto_model::{
     clock::{Clock, SystemClock},

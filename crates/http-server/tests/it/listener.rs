@@ -2,7 +2,10 @@ use std::{collections::BTreeSet, num::NonZero, sync::Arc};
 
 use axum::{Router, routing};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_http_client::{address::Reach, fetch::Fetch, fetch::FetchRequest};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+};
 use rialto_http_server::{
     admission::AdmissionLayer, auth::Authentication, host_check::HostCheck, listener::HttpListener,
     worker_threads::WorkerThreads,

@@ -10,6 +10,7 @@ mod issuers;
 mod listener;
 mod resource;
 mod revocation;
+#[expect(dead_code, reason = "the tests of the client use more of it")]
 #[path = "../../../http-client/tests/it/server.rs"]
 mod server;
 mod server_tls;

@@ -11,12 +11,19 @@ use std::{
 
 use axum::{Extension, Router, routing};
 use http::{HeaderValue, header};
-use rialto_http_client::{Config, HttpClient, fetch::Fetch, fetch::FetchError};
+use rialto_http_client::{
+    Config, HttpClient,
+    fetch::{Fetch, FetchError},
+};
 use rialto_http_server::{
-    admission::AdmissionLayer, auth::Authentication, auth::BearerAuthenticator, auth::Config as AuthConfig,
-    auth::TokenCache, auth::TrustedIssuers, host_check::HostCheck, listener::ClientCertificate,
-    listener::ClientCertificateMode, listener::ConnectionLimits, listener::Deadlines, listener::HttpListener,
-    listener::ServerTls, listener::TlsConfig, worker_threads::WorkerThreads,
+    admission::AdmissionLayer,
+    auth::{Authentication, BearerAuthenticator, Config as AuthConfig, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::{
+        ClientCertificate, ClientCertificateMode, ConnectionLimits, Deadlines, HttpListener, ServerTls,
+        TlsConfig,
+    },
+    worker_threads::WorkerThreads,
 };
 use rialto_model::{
     call::Caller,

@@ -5,8 +5,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use axum::body::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use rialto_http_client::{
-    ClientEnv, HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest,
-    fetch::FetchResponse, proxy::ProxyRules,
+    ClientEnv, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
+    proxy::ProxyRules,
 };
 use rialto_model::{
     call::HOPS_HEADER,

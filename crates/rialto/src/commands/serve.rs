@@ -15,10 +15,12 @@ use rialto_console::{Console, admin};
 use rialto_engine::{AdminRecord, Instance, NodeIdentity};
 use rialto_function::call_endpoint;
 use rialto_http_server::{
-    admission::AdmissionLayer, admission::AdmissionService, admission::RouteRule, auth::Authentication,
-    auth::BearerAuthenticator, auth::TokenCache, auth::TrustedIssuers, host_check::HostCheck,
-    listener::HttpListener, listener::ServerTls, listener::raise_descriptor_limit, session::API,
-    session::BrowserSessions, session::PAGES, worker_threads::WorkerThreads,
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::{HttpListener, ServerTls, raise_descriptor_limit},
+    session::{API, BrowserSessions, PAGES},
+    worker_threads::WorkerThreads,
 };
 use rialto_mcp_server::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{

@@ -3,8 +3,8 @@
 use std::{fs, net::SocketAddr, num::NonZero, sync::Arc, thread, time::Duration};
 
 use rialto_http_server::{
-    listener::ConnectionLimits, listener::Deadlines, listener::PerAddress, listener::TlsConfig,
-    listener::max_connections_for, public_url::PublicUrl,
+    listener::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, max_connections_for},
+    public_url::PublicUrl,
 };
 use rialto_model::node::{MAX_NODE_NAME_BYTES, is_node_name};
 use schemars::JsonSchema;

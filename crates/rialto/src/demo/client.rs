@@ -5,7 +5,9 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Method, header};
 use rialto_a2a_wire::sse;
 use rialto_http_client::{
-    HttpClient, address::Reach, fetch::Fetch, fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse,
+    HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use serde_json::{Value, json};
 

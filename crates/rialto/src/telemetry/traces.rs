@@ -20,7 +20,10 @@ use prometheus_client::{
     metrics::MetricType,
 };
 use prost::Message;
-use rialto_http_client::{address::Reach, fetch, fetch::Fetch};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{self, Fetch},
+};
 use rialto_model::{
     audit_event::{AuditEvent, AuditPhase, Hook, InvocationOutcome, SkillInvocation},
     clock::Timestamp,

@@ -110,7 +110,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aws-lc-rs", &["rialto", "rialto-store"]),
     (
         "axum",
-        &["rialto-a2a-server", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp-server", "rialto"],
+        &[
+            "rialto-a2a-server",
+            "rialto-console",
+            "rialto-edge",
+            "rialto-function",
+            "rialto-mcp-server",
+            "rialto",
+        ],
     ),
     (
         "base64",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use rialto_a2a_client::tool::SkillTool;
 use rialto_engine::RecordingHook;
-use rialto_http_client::{fetch::FetchError, fetch::FetchRequest, fetch::FetchResponse};
+use rialto_http_client::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::json::Json;
 use rialto_policy::Policy;
 use rialto_testkit::{agents, null_store::NullStore};

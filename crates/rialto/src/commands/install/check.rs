@@ -4,7 +4,10 @@ use std::{process::Stdio, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use rialto_http_client::{
-    ClientEnv, HttpClient, address::Reach, fetch::Fetch, fetch::FetchRequest, proxy::ProxyRules,
+    ClientEnv, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+    proxy::ProxyRules,
 };
 use serde_json::{Value, json};
 use tokio::{

@@ -9,7 +9,11 @@ use rialto_a2a_wire::{
     rpc,
     wire::Wire,
 };
-use rialto_http_client::{Config, HttpClient, address::Reach, fetch::Fetch, fetch::FetchRequest};
+use rialto_http_client::{
+    Config, HttpClient,
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
+};
 use serde_json::{Value, json};
 
 use super::{agent::SampleAgent, interop, process::ChildProcess, rialto::Rialto, server::ServerProcess};
