@@ -9,7 +9,6 @@ mod config;
 mod config_reload;
 mod configured_workflows;
 mod console_host;
-mod demo;
 mod deployed_backends;
 mod environment;
 mod federation;
@@ -82,7 +81,7 @@ async fn run(cli: RialtoCli, environment: &Environment) -> Result<(), CommandErr
             clap_complete::generate(shell, &mut RialtoCli::command(), "rialto", &mut std::io::stdout());
             Ok(())
         }
-        RialtoCommand::Demo(options) => demo::run(options, environment).await,
+        RialtoCommand::Demo(options) => commands::demo::run(options, environment).await,
         RialtoCommand::Maintenance(command) => commands::backup::run(&common, environment, command).await,
         RialtoCommand::Client(command) => install::run(&command, &common, environment).await,
         RialtoCommand::Keys(command) => run_keys(&common, environment, command),

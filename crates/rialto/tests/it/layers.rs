@@ -46,6 +46,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     // Coding agents on this machine.
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    // The agents of `rialto demo` share no code with the codecs that they exercise; its client reads event streams.
+    ("rialto-demo", &["rialto-a2a-wire", "rialto-edge"]),
     (
         "rialto",
         &[
@@ -64,6 +66,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-function",
             "rialto-guard",
             "rialto-console",
+            "rialto-demo",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -96,7 +99,18 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
-    ("axum", &["rialto-a2a", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    (
+        "axum",
+        &[
+            "rialto-a2a",
+            "rialto-console",
+            "rialto-demo",
+            "rialto-edge",
+            "rialto-function",
+            "rialto-mcp",
+            "rialto",
+        ],
+    ),
     (
         "base64",
         &[
