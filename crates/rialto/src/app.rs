@@ -44,6 +44,7 @@ use rialto_model::{
     trace::Sampling,
 };
 use rialto_policy::{PolicyError, PolicySource};
+use rialto_telemetry::{CallLog, TraceDestination, TraceExporter};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -56,7 +57,6 @@ use crate::{
     guardrail_config,
     policies::{PolicyFiles, PolicyLocation, PolicyStore},
     private_files,
-    telemetry::{CallLog, TraceDestination, TraceExporter},
     vault::Vault,
     webhooks,
 };
@@ -472,7 +472,7 @@ fn start_traces(
     fetch: &Arc<dyn Fetch>,
     environment: &Environment,
 ) -> Result<Option<Arc<TraceExporter>>, BuildError> {
-    let to = TraceDestination::find(config.telemetry.otlp_endpoint.as_deref(), environment);
+    let to = TraceDestination::find(config.telemetry.otlp_endpoint.as_deref(), |name| environment.get(name));
     Ok(to.map_err(BuildError::Traces)?.map(|to| TraceExporter::start(Arc::clone(fetch), to)))
 }
 

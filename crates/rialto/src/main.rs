@@ -17,7 +17,6 @@ mod guardrail_config;
 mod output;
 mod policies;
 mod private_files;
-mod telemetry;
 mod vault;
 mod webhooks;
 
@@ -389,7 +388,7 @@ fn log(cli: &RialtoCli, environment: &Environment) {
     // A configuration that cannot be read is reported by the command.
     let configured = || Config::load(cli.common.config.as_deref(), environment).ok();
     let format = cli.common.log_format.or_else(|| configured().map(|config| config.telemetry.log));
-    telemetry::start(cli.common.log.as_deref(), default, format.unwrap_or_default());
+    rialto_telemetry::start_logging(cli.common.log.as_deref(), default, format.unwrap_or_default());
 }
 
 fn report(trouble: &CommandError, wants_json: bool) {

@@ -48,6 +48,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // The agents of `rialto demo` share no code with the codecs that they exercise; its client reads event streams.
     ("rialto-demo", &["rialto-a2a-wire", "rialto-edge"]),
+    // Metrics, health, logs and traces; secrets are masked in log lines.
+    ("rialto-telemetry", &["rialto-model", "rialto-engine", "rialto-edge", "rialto-guard"]),
     (
         "rialto",
         &[
@@ -67,6 +69,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-guard",
             "rialto-console",
             "rialto-demo",
+            "rialto-telemetry",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -108,6 +111,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto-edge",
             "rialto-function",
             "rialto-mcp",
+            "rialto-telemetry",
             "rialto",
         ],
     ),
@@ -161,10 +165,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("mimalloc", &["rialto"]),
     ("multer", &["rialto-function"]),
     ("moka", &["rialto-policy"]),
-    ("opentelemetry-proto", &["rialto"]),
+    ("opentelemetry-proto", &["rialto-telemetry"]),
     ("pin-project-lite", &["rialto-edge"]),
-    ("prometheus-client", &["rialto"]),
-    ("prost", &["rialto"]),
+    ("prometheus-client", &["rialto-telemetry"]),
+    ("prost", &["rialto-telemetry"]),
     ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
@@ -194,7 +198,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tokio-rustls", &["rialto-edge", "rialto-store"]),
     ("toml", &["rialto"]),
     ("tower", &["rialto-edge", "rialto-mcp"]),
-    ("tracing-subscriber", &["rialto"]),
+    ("tracing-subscriber", &["rialto-telemetry"]),
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
     ("webpki-roots", &["rialto-edge", "rialto-store"]),
