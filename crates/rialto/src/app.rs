@@ -37,6 +37,8 @@ use rialto_model::{
     trace::Sampling,
 };
 use rialto_policy::{PolicyError, PolicySource};
+use rialto_secrets::{Vault, private_files};
+use rialto_telemetry::{CallLog, TraceDestination, TraceExporter};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -48,9 +50,6 @@ use crate::{
     file_poll::ReloadSignal,
     guardrail_config,
     policies::{PolicyFiles, PolicyLocation, PolicyStore},
-    private_files,
-    telemetry::{CallLog, TraceDestination, TraceExporter},
-    vault::Vault,
     webhooks,
 };
 
@@ -173,7 +172,7 @@ impl App {
         let env = environment_reader(environment);
         let around = ClientEnv { proxies: ProxyRules::from_env(&env), ..ClientEnv::default() };
         let fetch: Arc<dyn Fetch> = Arc::new(HttpClient::with_env(&config.outbound, around));
-        let vault = Vault::new(Arc::clone(&store), environment);
+        let vault = Vault::new(Arc::clone(&store), environment.secret_key_location());
         let secrets = credential::resolver(env, secret_reader(vault.clone()));
         let (clock, tools) = (Arc::new(SystemClock), DeployedBackends::new(&fetch, &secrets, environment));
         let link = EngineLink::default();
@@ -465,7 +464,7 @@ fn start_traces(
     fetch: &Arc<dyn Fetch>,
     environment: &Environment,
 ) -> Result<Option<Arc<TraceExporter>>, BuildError> {
-    let to = TraceDestination::find(config.telemetry.otlp_endpoint.as_deref(), environment);
+    let to = TraceDestination::find(config.telemetry.otlp_endpoint.as_deref(), |name| environment.get(name));
     Ok(to.map_err(BuildError::Traces)?.map(|to| TraceExporter::start(Arc::clone(fetch), to)))
 }
 

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rialto_model::call::CallerKind;
+use rialto_telemetry::LogFormat;
 
 pub(crate) use self::{
     approvals::{ApprovalsCommand, DecideOptions},
@@ -50,7 +51,6 @@ pub(crate) use self::{
     webhooks::{AddWebhookOptions, WebhooksCommand},
     workflow::{GraphWorkflowOptions, ValidateWorkflowOptions, WorkflowCommand, WorkflowFileCommand},
 };
-use crate::telemetry::LogFormat;
 
 /// Bridge between MCP and A2A: every A2A agent becomes a set of MCP tools
 #[derive(Debug, Parser)]
@@ -76,7 +76,13 @@ pub(crate) struct GlobalOptions {
     #[arg(long, global = true, value_name = "FILTER", env = "RIALTO_LOG")]
     pub(crate) log: Option<String>,
     /// Log format: text (default) or json
-    #[arg(long, global = true, value_name = "FORMAT", env = "RIALTO_LOG_FORMAT")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "RIALTO_LOG_FORMAT",
+        value_parser = global::log_format_parser()
+    )]
     pub(crate) log_format: Option<LogFormat>,
     #[command(flatten)]
     pub(crate) tenant: TenantOptions,

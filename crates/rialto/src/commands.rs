@@ -7,6 +7,7 @@ pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod costs;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod guard;
 pub(crate) mod inspect;

@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 
 use rialto_engine::registry::Deployment;
 use rialto_mcp_server::InvokeConfig;
+use rialto_telemetry::LogFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 pub(crate) use self::{a2a::A2aConfig, limits::LimitsConfig, server::ServerConfig};
-use crate::{environment::Environment, guardrail_config, telemetry::LogFormat};
+use crate::{environment::Environment, guardrail_config};
 
 /// Default configuration file.
 pub(crate) const DEFAULT_FILE: &str = "rialto.toml";

@@ -9,7 +9,6 @@ mod config;
 mod config_reload;
 mod configured_workflows;
 mod console_host;
-mod demo;
 mod deployed_backends;
 mod environment;
 mod federation;
@@ -17,9 +16,6 @@ mod file_poll;
 mod guardrail_config;
 mod output;
 mod policies;
-mod private_files;
-mod telemetry;
-mod vault;
 mod webhooks;
 
 use std::{num::NonZero, path::PathBuf, process::ExitCode};
@@ -82,7 +78,7 @@ async fn run(cli: RialtoCli, environment: &Environment) -> Result<(), CommandErr
             clap_complete::generate(shell, &mut RialtoCli::command(), "rialto", &mut std::io::stdout());
             Ok(())
         }
-        RialtoCommand::Demo(options) => demo::run(options, environment).await,
+        RialtoCommand::Demo(options) => commands::demo::run(options, environment).await,
         RialtoCommand::Maintenance(command) => commands::backup::run(&common, environment, command).await,
         RialtoCommand::Client(command) => install::run(&command, &common, environment).await,
         RialtoCommand::Keys(command) => run_keys(&common, environment, command),
@@ -390,7 +386,7 @@ fn log(cli: &RialtoCli, environment: &Environment) {
     // A configuration that cannot be read is reported by the command.
     let configured = || Config::load(cli.common.config.as_deref(), environment).ok();
     let format = cli.common.log_format.or_else(|| configured().map(|config| config.telemetry.log));
-    telemetry::start(cli.common.log.as_deref(), default, format.unwrap_or_default());
+    rialto_telemetry::start_logging(cli.common.log.as_deref(), default, format.unwrap_or_default());
 }
 
 fn report(trouble: &CommandError, wants_json: bool) {

@@ -2,8 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, parser::ValueSource};
+use clap::{
+    ArgMatches, Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    parser::ValueSource,
+};
 use rialto_model::ids::{OrgId, ProjectId, Scope};
+use rialto_telemetry::LogFormat;
 
 use super::GLOBAL_HEADING;
 
@@ -77,6 +82,18 @@ pub(crate) struct ExplicitOptions {
     pub(crate) server: bool,
     pub(crate) token: bool,
     pub(crate) data: bool,
+}
+
+/// Parser of log formats by their names.
+pub(super) fn log_format_parser() -> impl TypedValueParser<Value = LogFormat> {
+    let names = [
+        PossibleValue::new("text").help("For people"),
+        PossibleValue::new("json").help("One JSON object per line"),
+    ];
+    PossibleValuesParser::new(names).map(|name| match name.as_str() {
+        "json" => LogFormat::Json,
+        _ => LogFormat::Text,
+    })
 }
 
 // === impl TypedSecret ===

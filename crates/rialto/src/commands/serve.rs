@@ -30,6 +30,10 @@ use rialto_model::{
     store::Token,
     token_scopes::{TokenScope, TokenScopes},
 };
+use rialto_telemetry::{
+    CallCounts, ConnectionCounts, FindingCounts, HEALTH_PATH, METRICS_PATH, MetricsRegistry, READY_PATH,
+    Readiness, monitoring_router,
+};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -43,10 +47,6 @@ use crate::{
     environment::Environment,
     file_poll::ReloadSignal,
     output::{self, CommandError},
-    telemetry::{
-        self, CallCounts, ConnectionCounts, FindingCounts, HEALTH_PATH, METRICS_PATH, MetricsRegistry,
-        READY_PATH, Readiness,
-    },
 };
 
 /// The shortest token that the environment may give the owner, in characters.
@@ -200,8 +200,9 @@ pub(crate) fn build_app(
         metrics.add(Box::new(traces.counts()));
     }
     let first_lists = program.tools.first_lists().clone();
-    let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), first_lists);
-    let pages = telemetry::router(metrics, readiness);
+    let pending_servers = Arc::new(move || first_lists.waiting_for());
+    let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), pending_servers);
+    let pages = monitoring_router(metrics, readiness);
     let plain =
         call_endpoint::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let mcp = mcp_server(program, build_console(program, needs_token)?).router(program.stop().clone());

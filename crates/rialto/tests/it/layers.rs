@@ -56,6 +56,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // Coding agents on this machine.
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    // The agents of `rialto demo` share no code with the codecs that they exercise; its client reads event streams.
+    ("rialto-demo", &["rialto-a2a-wire", "rialto-edge"]),
+    // The key to the secrets in the store.
+    ("rialto-secrets", &["rialto-model", "rialto-engine", "rialto-store"]),
+    // Metrics, health, logs and traces; secrets are masked in log lines.
+    ("rialto-telemetry", &["rialto-model", "rialto-engine", "rialto-edge", "rialto-guard"]),
     (
         "rialto",
         &[
@@ -76,6 +82,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-function",
             "rialto-guard",
             "rialto-console",
+            "rialto-demo",
+            "rialto-telemetry",
+            "rialto-secrets",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -111,11 +120,13 @@ const OWNERS: &[(&str, &[&str])] = &[
     (
         "axum",
         &[
-            "rialto-a2a-server",
+            "rialto-a2a",
             "rialto-console",
+            "rialto-demo",
             "rialto-edge",
             "rialto-function",
-            "rialto-mcp-server",
+            "rialto-mcp",
+            "rialto-telemetry",
             "rialto",
         ],
     ),
@@ -170,11 +181,11 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("mimalloc", &["rialto"]),
     ("multer", &["rialto-function"]),
     ("moka", &["rialto-policy"]),
-    ("opentelemetry-proto", &["rialto"]),
+    ("opentelemetry-proto", &["rialto-telemetry"]),
     ("pin-project-lite", &["rialto-edge"]),
-    ("prometheus-client", &["rialto"]),
-    ("prost", &["rialto"]),
-    ("rand", &["rialto-engine", "rialto-a2a-client", "rialto-bench", "rialto-hooks", "rialto-route"]),
+    ("prometheus-client", &["rialto-telemetry"]),
+    ("prost", &["rialto-telemetry"]),
+    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
     ("regex", &["rialto-guard"]),
@@ -209,8 +220,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tokio-postgres", &["rialto-store"]),
     ("tokio-rustls", &["rialto-edge", "rialto-store"]),
     ("toml", &["rialto"]),
-    ("tower", &["rialto-edge"]),
-    ("tracing-subscriber", &["rialto"]),
+    ("tower", &["rialto-edge", "rialto-mcp"]),
+    ("tracing-subscriber", &["rialto-telemetry"]),
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
     ("webpki-roots", &["rialto-edge", "rialto-store"]),

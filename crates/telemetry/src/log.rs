@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 /// Format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// For people.
     #[default]
     Text,
@@ -25,7 +25,7 @@ pub(crate) enum LogFormat {
 }
 
 /// Logs how calls end.
-pub(crate) struct CallLog {
+pub struct CallLog {
     /// True if successful calls are logged at `info`.
     tells_all: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct CallLog {
 const VERBOSE_LIBRARIES: [&str; 4] = ["rmcp", "h2", "hyper", "hyper_util"];
 
 /// Logs on stderr from now on. A filter that makes no sense is the default.
-pub(crate) fn start(filter: Option<&str>, default: &str, format: LogFormat) {
+pub fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     let filter = filter.and_then(|filter| EnvFilter::try_new(quiet_filter(filter)).ok());
     let filter = filter.unwrap_or_else(|| EnvFilter::new(quiet_filter(default)));
     let lines =
@@ -72,7 +72,7 @@ fn quiet_filter(filter: &str) -> String {
 
 impl CallLog {
     /// Successful calls are logged at `info` if `tells_all`, and at `debug` otherwise.
-    pub(crate) const fn new(tells_all: bool) -> Self {
+    pub const fn new(tells_all: bool) -> Self {
         Self { tells_all }
     }
 

@@ -14,16 +14,17 @@ use serde_json::json;
 use super::{metrics::MetricsRegistry, readiness::Readiness};
 
 /// Path of the liveness endpoint.
-pub(crate) const HEALTH_PATH: &str = "/healthz";
+pub const HEALTH_PATH: &str = "/healthz";
 /// Path of the readiness endpoint.
-pub(crate) const READY_PATH: &str = "/readyz";
-/// Its numbers.
-pub(crate) const METRICS_PATH: &str = "/metrics";
+pub const READY_PATH: &str = "/readyz";
+/// Path of the metrics.
+pub const METRICS_PATH: &str = "/metrics";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The pages. Who may see them is the gate's business, but for one thing: the numbers are those of all orgs.
-pub(crate) fn router(metrics: MetricsRegistry, readiness: Readiness) -> Router {
+/// Routes of the monitoring endpoints. Admission decides who may read them, except for one rule: the metrics cover all orgs, so only callers
+/// of the org `default` may read them.
+pub fn monitoring_router(metrics: MetricsRegistry, readiness: Readiness) -> Router {
     let metrics = Arc::new(metrics);
     Router::new()
         .route(HEALTH_PATH, get(|| async { "ok\n" }))

@@ -32,7 +32,6 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::otlp::{Span, export_request, span_of_call};
-use crate::environment::Environment;
 
 /// Maximum number of queued spans; further ones are dropped.
 const MAX_QUEUED_SPANS: usize = 8_192;
@@ -51,7 +50,7 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Collector, with headers and service name.
 #[derive(Clone)]
-pub(crate) struct TraceDestination {
+pub struct TraceDestination {
     uri: Uri,
     /// May hold the collector's secrets, so it is never shown.
     headers: HeaderMap,
@@ -59,7 +58,7 @@ pub(crate) struct TraceDestination {
 }
 
 /// Hook that exports calls.
-pub(crate) struct TraceExporter {
+pub struct TraceExporter {
     queue: mpsc::Sender<EndedCall>,
     counts: Arc<SpanCounts>,
     stop: CancellationToken,
@@ -68,7 +67,7 @@ pub(crate) struct TraceExporter {
 
 /// Counters of exported and dropped spans.
 #[derive(Debug, Default)]
-pub(crate) struct SpanCounts {
+pub struct SpanCounts {
     sent: AtomicU64,
     lost: AtomicU64,
 }
@@ -94,9 +93,13 @@ struct TraceSender {
 // === impl TraceDestination ===
 
 impl TraceDestination {
-    /// Collector from the configuration or from OpenTelemetry's variables; none if neither is set.
-    pub(crate) fn find(endpoint: Option<&str>, environment: &Environment) -> Result<Option<Self>, String> {
-        let Some(base) = endpoint.or_else(|| environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
+    /// Collector from the configuration (`endpoint`) or from OpenTelemetry's variables, which `variable` reads by their names; none if neither is
+    /// set.
+    pub fn find<'a>(
+        endpoint: Option<&'a str>,
+        variable: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Option<Self>, String> {
+        let Some(base) = endpoint.or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
             return Ok(None);
         };
         let uri = format!("{}/v1/traces", base.trim_end_matches('/'));
@@ -106,8 +109,8 @@ impl TraceDestination {
                            OTEL_EXPORTER_OTLP_HEADERS";
             return Err(message.to_owned());
         };
-        let headers = parse_headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default())?;
-        let service = environment.get("OTEL_SERVICE_NAME").unwrap_or("rialto").to_owned();
+        let headers = parse_headers(variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default())?;
+        let service = variable("OTEL_SERVICE_NAME").unwrap_or("rialto").to_owned();
         Ok(Some(Self { uri, headers, service }))
     }
 }
@@ -116,7 +119,7 @@ impl TraceDestination {
 
 impl TraceExporter {
     /// Sends from now on. To be called inside a Tokio runtime.
-    pub(crate) fn start(fetch: Arc<dyn Fetch>, to: TraceDestination) -> Arc<Self> {
+    pub fn start(fetch: Arc<dyn Fetch>, to: TraceDestination) -> Arc<Self> {
         let (queue, receiver) = mpsc::channel(MAX_QUEUED_SPANS);
         let (counts, stop) = (Arc::<SpanCounts>::default(), CancellationToken::new());
         let sender = TraceSender { fetch, to, queue: receiver, counts: Arc::clone(&counts), works: true };
@@ -125,7 +128,7 @@ impl TraceExporter {
     }
 
     /// Sends what is left, but does not take long.
-    pub(crate) async fn flush(&self) {
+    pub async fn flush(&self) {
         self.stop.cancel();
         let sending = self.sending.lock().take();
         if let Some(sending) = sending {
@@ -134,7 +137,7 @@ impl TraceExporter {
     }
 
     /// Counters of spans, for metrics.
-    pub(crate) fn counts(&self) -> Arc<SpanCounts> {
+    pub fn counts(&self) -> Arc<SpanCounts> {
         Arc::clone(&self.counts)
     }
 }
@@ -295,9 +298,12 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn found(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<TraceDestination>, String> {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        TraceDestination::find(endpoint, &variables.collect())
+    fn found<'a>(
+        endpoint: Option<&'a str>,
+        variables: &[(&str, &'a str)],
+    ) -> Result<Option<TraceDestination>, String> {
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        TraceDestination::find(endpoint, |name| find(name).map(|(_, value)| *value))
     }
 
     #[test]

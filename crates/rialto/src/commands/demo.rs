@@ -2,16 +2,16 @@
 //!
 //! Nothing is stored: the registry is in memory, and all listeners use free loopback ports and end with the demo.
 
-mod agents;
-mod client;
-
 use console::style;
+use rialto_demo::{
+    agents::{self, SampleAgent},
+    client::DemoMcpClient,
+};
 use rialto_engine::registry::Registration;
 use rialto_http_server::{auth::Authentication, listener::HttpListener};
 use rialto_model::{agent::AgentTrust, ids::Scope};
 use serde_json::{Value, json};
 
-use self::{agents::SampleAgent, client::DemoMcpClient};
 use crate::{
     app::{App, DataLocation},
     cli::DemoOptions,

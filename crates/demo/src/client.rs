@@ -15,25 +15,25 @@ use serde_json::{Value, json};
 const VERSION: &str = "2026-07-28";
 
 /// A client of one server.
-pub(crate) struct DemoMcpClient {
+pub struct DemoMcpClient {
     fetch: Arc<HttpClient>,
     uri: http::Uri,
 }
 
 /// Result of a request.
-pub(crate) type RpcResult = Result<Value, Value>;
+pub type RpcResult = Result<Value, Value>;
 
 // === impl DemoMcpClient ===
 
 impl DemoMcpClient {
     /// A client of the server at `url`.
-    pub(crate) fn new(url: &str) -> Result<Self, String> {
+    pub fn new(url: &str) -> Result<Self, String> {
         let uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
         Ok(Self { fetch: Arc::new(HttpClient::new(&rialto_http_client::Config::default())), uri })
     }
 
     /// Makes a request; `progress` receives progress messages.
-    pub(crate) async fn request(
+    pub async fn request(
         &self,
         method: &str,
         mut params: Value,

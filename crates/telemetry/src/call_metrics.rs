@@ -47,7 +47,7 @@ const DURATION_BOUNDS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
 /// Counts calls.
-pub(crate) struct CallCounts {
+pub struct CallCounts {
     registry: Arc<Registry>,
     agents: RwLock<FastMap<String, Arc<AgentCallCounts>>>,
 }
@@ -74,7 +74,7 @@ struct DurationHistogram {
 
 impl CallCounts {
     /// Creates empty counters. `registry` determines which are dropped.
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+    pub fn new(registry: Arc<Registry>) -> Self {
         Self { registry, agents: RwLock::default() }
     }
 

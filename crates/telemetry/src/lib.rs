@@ -12,12 +12,12 @@ mod process_metrics;
 mod readiness;
 mod traces;
 
-pub(crate) use self::{
+pub use self::{
     call_metrics::CallCounts,
-    endpoints::{HEALTH_PATH, METRICS_PATH, READY_PATH, router},
+    endpoints::{HEALTH_PATH, METRICS_PATH, READY_PATH, monitoring_router},
     guardrail_metrics::FindingCounts,
-    log::{CallLog, LogFormat, start},
+    log::{CallLog, LogFormat, start_logging},
     metrics::{ConnectionCounts, MetricsRegistry},
-    readiness::Readiness,
-    traces::{TraceDestination, TraceExporter},
+    readiness::{PendingServerNames, Readiness},
+    traces::{SpanCounts, TraceDestination, TraceExporter},
 };

@@ -20,7 +20,7 @@ use super::{call_metrics::CallCounts, process_metrics::ProcessMetrics};
 
 /// Registry of metrics, read at scrape time.
 #[derive(Debug)]
-pub(crate) struct MetricsRegistry(Registry);
+pub struct MetricsRegistry(Registry);
 
 /// Requests at admission.
 #[derive(Debug)]
@@ -28,7 +28,10 @@ struct RequestCounts(Arc<RequestCounters>);
 
 /// Connections to the listener.
 #[derive(Debug)]
-pub(crate) struct ConnectionCounts(pub(crate) Arc<Connections>);
+pub struct ConnectionCounts(
+    /// The connections that are counted.
+    pub Arc<Connections>,
+);
 
 /// Gauges of the engine and the store.
 struct EngineGauges {
@@ -40,7 +43,7 @@ struct EngineGauges {
 
 impl MetricsRegistry {
     /// The numbers of a server.
-    pub(crate) fn new(
+    pub fn new(
         calls: Arc<CallCounts>,
         counters: Arc<RequestCounters>,
         engine: Engine,
@@ -55,7 +58,7 @@ impl MetricsRegistry {
     }
 
     /// Adds a collector.
-    pub(crate) fn add(&mut self, collector: Box<dyn Collector>) {
+    pub fn add(&mut self, collector: Box<dyn Collector>) {
         self.0.register_collector(collector);
     }
 

@@ -12,8 +12,6 @@ use std::{
 use rialto_engine::Engine;
 use rialto_model::{ids::AgentId, store::Store};
 
-use crate::deployed_backends::InitialToolLists;
-
 /// A store that takes longer to answer than this does not.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -21,13 +19,16 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 const STORE_IS_SILENT: &str = "the store does not answer: check that its disk has space, or that the database server that \
                                [store] url names is running; `rialto doctor` and the server's log have details";
 
+/// Reads the names of configured MCP servers whose first tool list is still missing.
+pub type PendingServerNames = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// Checks of everything that calls need.
 #[derive(Clone)]
-pub(crate) struct Readiness {
+pub struct Readiness {
     engine: Engine,
     store: Arc<dyn Store>,
     draining: Arc<AtomicBool>,
-    first_lists: InitialToolLists,
+    pending_servers: PendingServerNames,
 }
 
 /// Reason that a server is not ready. Public, so beside names of configured MCP servers it contains no details.
@@ -41,13 +42,13 @@ pub(crate) struct NotReadyReason {
 
 impl Readiness {
     /// `draining` is true once shutdown has begun.
-    pub(crate) fn new(
+    pub fn new(
         engine: Engine,
         store: Arc<dyn Store>,
         draining: Arc<AtomicBool>,
-        first_lists: InitialToolLists,
+        pending_servers: PendingServerNames,
     ) -> Self {
-        Self { engine, store, draining, first_lists }
+        Self { engine, store, draining, pending_servers }
     }
 
     /// All reasons; none if the server is ready.
@@ -75,7 +76,7 @@ impl Readiness {
                            `rialto policy check` prints the problems";
             lacks.push(NotReadyReason { check: "policies", message: message.into() });
         }
-        let servers = self.first_lists.waiting_for();
+        let servers = (self.pending_servers)();
         if !servers.is_empty() {
             let message = format!("waiting for the first tool list of MCP servers: {}", servers.join(", "));
             lacks.push(NotReadyReason { check: "mcp-servers", message: message.into() });
@@ -86,31 +87,52 @@ impl Readiness {
 
 #[cfg(test)]
 mod tests {
+    use rialto_engine::{Config, EngineDeps, Registry};
+    use rialto_model::clock::SystemClock;
+    use rialto_policy::Policy;
     use rialto_store::SqliteStore;
+    use rialto_testkit::{
+        agents::parse_card,
+        peer::{ScriptedDiscovery, ScriptedPeer},
+    };
 
     use super::*;
-    use crate::{
-        app::{App, DataLocation},
-        config::Config,
-        environment::Environment,
-    };
+
+    fn engine() -> Engine {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(parse_card).unwrap());
+        let (discovery, clock) = (Arc::new(ScriptedDiscovery::default()), Arc::new(SystemClock));
+        let registry = Registry::new(store.clone(), discovery, clock.clone(), Config::default());
+        Engine::new(EngineDeps {
+            store,
+            registry: Arc::new(registry),
+            peer: ScriptedPeer::echo(),
+            policy: Policy::starter().unwrap(),
+            policy_loader: None,
+            clock,
+            config: Config::default(),
+        })
+    }
 
     #[tokio::test]
     async fn a_server_whose_store_does_not_answer_or_that_is_stopping_is_not_ready() {
-        let program =
-            App::open(Config::default(), DataLocation::Memory, None, &Environment::default()).await.unwrap();
-        let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
+        let store = Arc::new(SqliteStore::in_memory(parse_card).unwrap());
         let draining = Arc::<AtomicBool>::default();
-        let readiness = Readiness::new(
-            program.engine.clone(),
-            store.clone(),
-            Arc::clone(&draining),
-            InitialToolLists::default(),
-        );
+        let readiness =
+            Readiness::new(engine(), store.clone(), Arc::clone(&draining), Arc::new(Vec::<String>::new));
         assert_eq!(readiness.missing_parts().await, []);
         store.close().await;
         draining.store(true, Ordering::Relaxed);
         let lacks: Vec<_> = readiness.missing_parts().await.iter().map(|lack| lack.check).collect();
         assert_eq!(lacks, ["draining", "store"]);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_lacks_the_first_tool_list_of_an_mcp_server_is_not_ready() {
+        let store = Arc::new(SqliteStore::in_memory(parse_card).unwrap());
+        let pending = || vec!["quick".to_owned(), "slow".to_owned()];
+        let readiness = Readiness::new(engine(), store, Arc::default(), Arc::new(pending));
+        let lacks = readiness.missing_parts().await;
+        let message = "waiting for the first tool list of MCP servers: quick, slow";
+        assert_eq!(lacks, [NotReadyReason { check: "mcp-servers", message: message.into() }]);
     }
 }

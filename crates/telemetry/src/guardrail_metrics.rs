@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 /// Counts findings, by check, action and direction: there are few of each.
 #[derive(Debug, Default)]
-pub(crate) struct FindingCounts(Mutex<BTreeMap<(String, String, String), u64>>);
+pub struct FindingCounts(Mutex<BTreeMap<(String, String, String), u64>>);
 
 /// Fields of a recorded finding that are counted.
 #[derive(Deserialize)]

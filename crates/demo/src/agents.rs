@@ -37,18 +37,18 @@ use self::{
 };
 
 /// A running agent; dropping it stops it.
-pub(crate) struct SampleAgent {
+pub struct SampleAgent {
     /// Name on its card.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The base URL to register.
-    pub(crate) url: String,
+    pub url: String,
     /// A2A version, for people: `1.0`, `0.3`, …
-    pub(crate) generation: &'static str,
+    pub generation: &'static str,
     _running: DropGuard,
 }
 
 /// Starts every sample agent on a free loopback port.
-pub(crate) async fn start_all() -> io::Result<Vec<SampleAgent>> {
+pub async fn start_all() -> io::Result<Vec<SampleAgent>> {
     let mut agents = Vec::new();
     for persona in SAMPLE_PROFILES {
         agents.push(start(persona).await?);
