@@ -10,7 +10,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest, Configuration, GetTask, SendRequest, TaskRef},
 };

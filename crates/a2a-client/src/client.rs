@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use memchr::memchr2;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::ErrorCode,
     grpc as wire,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     card::{
         self,
         signature::{SignatureVerdict, VerificationKeys, verify},

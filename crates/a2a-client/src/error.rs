@@ -6,7 +6,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     grpc::GrpcStatus,
     invalid::InvalidDocument,

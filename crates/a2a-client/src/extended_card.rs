@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest, ExtendedCard},
     rest,

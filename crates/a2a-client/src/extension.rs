@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderValue};
-use rialto_a2a_wire::extension;
+use rialto_a2a_codec::extension;
 use rialto_model::card::Dialect;
 
 /// Extensions of one call: requested by the caller, and activated by the agent.

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     grpc::{
         self, GrpcStatus,

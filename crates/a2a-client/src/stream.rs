@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::{ErrorCode, RpcError},
     rpc::{self, Id},

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rialto_a2a_wire::card::signature::VerificationKeys;
+use rialto_a2a_codec::card::signature::VerificationKeys;
 use rialto_engine::{AuditRecorder, CallRequest, Config, Engine, EngineDeps, Registry};
 use rialto_http_client::fetch::Fetch;
 use rialto_model::{

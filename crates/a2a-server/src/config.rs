@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_a2a_wire::card::signature::Signer;
+use rialto_a2a_codec::card::signature::Signer;
 use rialto_engine::Instance;
 use rialto_http_client::address::Reach;
 use rialto_http_server::stream_limits::StreamLimits;

@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer, extension,
     grpc::{
         self, GrpcStatus,

@@ -1,6 +1,6 @@
 //! A2A server: everything that can be called here, as one A2A agent that supports every dialect.
 //!
-//! A request is decoded into [`rialto_a2a_wire::request::A2aRequest`] by its binding (`rpc`, `rest`, `grpc`), answered by the one
+//! A request is decoded into [`rialto_a2a_codec::request::A2aRequest`] by its binding (`rpc`, `rest`, `grpc`), answered by the one
 //! `service`, and encoded in its caller's dialect. Streams send only what is in the store (`stream`), so a client that was
 //! disconnected reconnects and misses nothing.
 //!

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{PushAuthentication, PushConfig, PushList, PushListing, PushRef},
     wire::Wire,

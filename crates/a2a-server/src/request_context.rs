@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Uri, header, request::Parts};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     extension,
     rest::Release,

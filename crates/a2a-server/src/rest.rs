@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response, sse::Event},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::ErrorCode,
     extension,

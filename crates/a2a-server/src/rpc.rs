@@ -12,7 +12,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::{ErrorCode, RpcError},
     extension,
@@ -239,7 +239,7 @@ fn written(id: &Id, wire: Wire, reply: &ServiceReply) -> String {
         ServiceReply::Sent { answer, .. } if wire == Wire::V10 => {
             rpc::encode_result(id, &answer::encode_send(Wire::V10, answer))
         }
-        ServiceReply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door, .. }
+        ServiceReply::Sent { answer: rialto_a2a_codec::task::SendAnswer::Task(task), door, .. }
         | ServiceReply::Task { task, door } => {
             let manner = RpcStyle::of(wire, *door);
             if manner.is_plain {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use http::HeaderMap;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     extension,
     request::{A2aRequest as Asked, GetTask, PushConfig, PushList, SendRequest, TaskRef},

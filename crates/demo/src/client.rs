@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use rialto_a2a_wire::sse;
+use rialto_a2a_codec::sse;
 use rialto_http_client::{
     HttpClient,
     address::Reach,

@@ -17,12 +17,11 @@ use rialto_a2a_client::{
     credential::{self, SecretResolver},
     discover::Discoverer,
 };
-use rialto_a2a_wire::card::signature::VerificationKeys;
+use rialto_a2a_codec::card::signature::VerificationKeys;
 use rialto_engine::{
     Engine, EngineDeps, EngineLink, Instance, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry,
     StoreDeadline, routing::Mesh,
 };
-use rialto_flow::run::{self as flow, WorkflowRunner};
 use rialto_http_client::{ClientEnv, HttpClient, fetch::Fetch, proxy::ProxyRules};
 use rialto_http_server::{auth::BearerAuthenticator, rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_model::{
@@ -39,6 +38,7 @@ use rialto_model::{
 use rialto_policy::{PolicyError, PolicySource};
 use rialto_secrets::{Vault, private_files};
 use rialto_telemetry::{CallLog, TraceDestination, TraceExporter};
+use rialto_workflow::run::{self as flow, WorkflowRunner};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -127,7 +127,7 @@ pub(crate) enum BuildError {
     Deployed(String),
     /// Guardrails are invalid.
     #[error("{0}")]
-    Guardrails(#[from] rialto_guard::scoped_rules::ScopedRuleError),
+    Guardrails(#[from] rialto_guardrails::scoped_rules::ScopedRuleError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -482,7 +482,7 @@ pub(crate) async fn open_store(config: &Config, place: &DataLocation) -> Result<
 
 /// Parses a stored card.
 pub(crate) fn parse_card(text: &str) -> Result<Card, String> {
-    rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string())
+    rialto_a2a_codec::card::decode(text).map_err(|error| error.to_string())
 }
 
 /// Opens the store with a deadline for each operation.

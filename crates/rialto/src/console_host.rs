@@ -16,10 +16,6 @@ use rialto_console::{
     },
 };
 use rialto_engine::{Engine, registry::Deployment};
-use rialto_hooks::{
-    cloud_event::CloudEvent,
-    delivery::{Delivery, DeliveryOutcome},
-};
 use rialto_http_server::{
     public_url::PublicUrl,
     session::{BrowserSessions, CookieSealing},
@@ -37,6 +33,10 @@ use rialto_model::{
 use rialto_policy::{PolicySource, PolicyTemplate};
 use rialto_secrets::{SecretsError, Vault};
 use rialto_store::vault::Key;
+use rialto_webhooks::{
+    cloud_event::CloudEvent,
+    delivery::{Delivery, DeliveryOutcome},
+};
 
 use crate::{
     app::App,
@@ -186,7 +186,7 @@ impl PolicyHost for ProgramConsoleHost {
 
 impl ConsoleHost for ProgramConsoleHost {
     fn read_card(&self, text: &str) -> Option<Card> {
-        rialto_a2a_wire::card::decode(text).ok()
+        rialto_a2a_codec::card::decode(text).ok()
     }
 
     fn describe_credential(&self, agent: &Agent) -> Option<String> {
@@ -238,7 +238,7 @@ impl WebhookHost for ProgramConsoleHost {
         let source = credential::SecretSource::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
         let wrong = |error| Failure::new(FailureKind::Invalid, format!("{variable}: {error}"));
-        rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
+        rialto_webhooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn send_test_event(&self, webhook: &Webhook) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_client::credential::SecretResolver;
 use rialto_engine::{guardrails::Asker, search::edit_distance};
-use rialto_guard::{
+use rialto_guardrails::{
     classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},
     config::GuardrailCheck,
 };

@@ -1,4 +1,4 @@
-//! Writes the tables by which `rialto-a2a-wire` reads and writes A2A's protobuf messages.
+//! Writes the tables by which `rialto-a2a-codec` reads and writes A2A's protobuf messages.
 //!
 //!     cargo run              # writes them
 //!     cargo run -- --check   # only says whether they are what the .proto files say
@@ -22,7 +22,7 @@ const PACKAGES: [(&str, &str, &str); 2] =
 fn main() -> Result<ExitCode> {
     let only_checks = std::env::args().nth(1).is_some_and(|argument| argument == "--check");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let wire = here.join("../../crates/a2a-wire");
+    let wire = here.join("../../crates/a2a-codec");
     let mut is_true = true;
     for (package, proto, file) in PACKAGES {
         let tables = tables(here, &wire, package, proto)?;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_a2a_client::backend::Config;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     grpc::{self, GrpcStatus},
     request::{A2aOperation, A2aRequest},

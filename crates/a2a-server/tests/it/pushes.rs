@@ -6,8 +6,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
+use rialto_a2a_codec::card::signature::Signer;
 use rialto_a2a_server::Config;
-use rialto_a2a_wire::card::signature::Signer;
 use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest as Fetched, FetchResponse};
 use rialto_model::{
     call::{Caller, CallerKind},

@@ -1,12 +1,12 @@
 //! What the protocol asks of a request besides its words: tenants, versions, what a message must have, and who wants no answer.
 
 use http::{HeaderMap, Request, Version};
-use rialto_a2a_server::Config;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     grpc::{self, GrpcStatus},
     request::{A2aRequest as Asked, SendRequest},
     wire::Wire,
 };
+use rialto_a2a_server::Config;
 use rialto_model::message::{Message, Part, Role};
 use rialto_testkit::agents::{card, skill};
 use serde_json::{Value, json};

@@ -13,7 +13,6 @@ use axum::response::{
 };
 use futures::{FutureExt, Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
 use rialto_http_server::stream_limits::StreamSlot;
 use rialto_model::{
     call::Caller,
@@ -22,6 +21,7 @@ use rialto_model::{
     store::StoredAuditEvent,
     token_scopes::{TokenScope, TokenScopes},
 };
+use rialto_webhooks::audit_feed::{FeedItem, FeedSubscription};
 use serde_json::json;
 
 use super::{

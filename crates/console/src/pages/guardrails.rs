@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_guard::{
+use rialto_guardrails::{
     config::{CheckAction as GuardAction, CheckDirection},
     scoped_rules::{GuardrailScope, ScopedGuardrail},
 };

@@ -2,10 +2,6 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rialto_flow::{
-    definition::Workflow,
-    graph::{NodeMarker, NodeMarkers},
-};
 use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
@@ -14,6 +10,10 @@ use rialto_model::{
     flow::{FlowStep, RunState, StepState},
     json::Json,
     message::Part,
+};
+use rialto_workflow::{
+    definition::Workflow,
+    graph::{NodeMarker, NodeMarkers},
 };
 
 use super::{

@@ -3,12 +3,12 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_flow::{graph::NodeMarkers, problem::DefinitionProblem};
 use rialto_model::{
     failure::{Failure, FailureKind},
     flow::FlowStatus,
 };
 use rialto_policy::Action;
+use rialto_workflow::{graph::NodeMarkers, problem::DefinitionProblem};
 
 use super::{
     layout::{self, PageContent, PageFrame},

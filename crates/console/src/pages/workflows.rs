@@ -3,10 +3,6 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
-use rialto_flow::{
-    definition::{Workflow, WorkflowTrigger},
-    graph::{self, DrawingFormat, NodeMarkers},
-};
 use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
@@ -17,6 +13,10 @@ use rialto_model::{
     message::Part,
 };
 use rialto_policy::Action;
+use rialto_workflow::{
+    definition::{Workflow, WorkflowTrigger},
+    graph::{self, DrawingFormat, NodeMarkers},
+};
 
 use super::{
     layout::{self, PageContent, PageFrame},

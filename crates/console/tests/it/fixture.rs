@@ -28,7 +28,6 @@ use rialto_engine::{
     peer_by_backing::{Discoveries, Peers},
     registry::{Deployment, Registration},
 };
-use rialto_flow::run::{self, RunnerDeps, WorkflowRunner};
 use rialto_http_server::{
     admission::{AdmissionLayer, AdmissionService, RouteRule},
     auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
@@ -56,6 +55,7 @@ use rialto_testkit::{
     agents,
     peer::{ScriptedDiscovery, ScriptedPeer},
 };
+use rialto_workflow::run::{self, RunnerDeps, WorkflowRunner};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 

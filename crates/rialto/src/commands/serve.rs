@@ -13,7 +13,7 @@ use futures::FutureExt;
 use rialto_a2a_server::CARDS;
 use rialto_console::{Console, admin};
 use rialto_engine::{AdminRecord, Instance, NodeIdentity};
-use rialto_function::call_endpoint;
+use rialto_functions::call_endpoint;
 use rialto_http_server::{
     admission::{AdmissionLayer, AdmissionService, RouteRule},
     auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},

@@ -9,7 +9,6 @@ use axum::{
 };
 use http::StatusCode;
 use rialto_engine::Engine;
-use rialto_flow::{definition::WorkflowTrigger, run::WorkflowRunner};
 use rialto_http_server::problem;
 use rialto_model::{
     call::{Caller, EntryProtocol},
@@ -18,6 +17,7 @@ use rialto_model::{
     json::{Json, MAX_DEPTH, is_too_deep},
     token_scopes::TokenScope,
 };
+use rialto_workflow::{definition::WorkflowTrigger, run::WorkflowRunner};
 use serde_json::json;
 
 use crate::app::App;

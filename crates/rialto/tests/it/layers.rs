@@ -9,87 +9,134 @@ use serde_json::Value;
 
 /// Who may use whom.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("rialto-model", &[]),
-    ("rialto-a2a-wire", &["rialto-model"]),
+    (
+        "rialto",
+        &[
+            "rialto-a2a-client",
+            "rialto-a2a-codec",
+            "rialto-a2a-server",
+            "rialto-acp-client",
+            "rialto-api-types",
+            "rialto-console",
+            "rialto-demo",
+            "rialto-engine",
+            "rialto-functions",
+            "rialto-guardrails",
+            "rialto-http-client",
+            "rialto-http-server",
+            "rialto-mcp-client",
+            "rialto-mcp-server",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-process",
+            "rialto-secrets",
+            "rialto-store",
+            "rialto-telemetry",
+            "rialto-webhooks",
+            "rialto-workflow",
+        ],
+    ),
+    // The two directions of A2A share the wire format and the marker of this installation, which the engine has.
+    (
+        "rialto-a2a-client",
+        &[
+            "rialto-a2a-codec",
+            "rialto-engine",
+            "rialto-http-client",
+            "rialto-http-server",
+            "rialto-model",
+            "rialto-policy",
+        ],
+    ),
+    ("rialto-a2a-codec", &["rialto-model"]),
+    (
+        "rialto-a2a-server",
+        &[
+            "rialto-a2a-codec",
+            "rialto-engine",
+            "rialto-http-client",
+            "rialto-http-server",
+            "rialto-model",
+            "rialto-policy",
+        ],
+    ),
+    // Coding agents on this machine.
+    ("rialto-acp-client", &["rialto-engine", "rialto-model", "rialto-policy", "rialto-process"]),
     // Requests and responses of /api/v1: one definition for the server, the command line and the OpenAPI document.
     ("rialto-api-types", &["rialto-model"]),
-    ("rialto-policy", &["rialto-model"]),
-    // Who should do some work: pure, so that it can be simulated.
-    ("rialto-route", &["rialto-model"]),
-    // What may be said: pure, so that it can be tried out beforehand and measured.
-    ("rialto-guard", &["rialto-model"]),
-    // Every call passes the guardrails, whatever door it came in by.
-    ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
-    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
-    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    ("rialto-store", &["rialto-model"]),
-    ("rialto-edge", &["rialto-model"]),
-    ("rialto-hooks", &["rialto-model", "rialto-edge"]),
-    // Functions, and the door to everything in plain HTTP.
-    ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
-    // Both directions of MCP. Neither uses the other: what they share is in the model.
-    ("rialto-mcp-server", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
-    ("rialto-mcp-client", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
-    // What a person sees and changes, as pages and as an API.
+    // The load harness measures the codecs, the guardrails and the choice of agents directly, and starts PostgreSQL as tests do.
+    (
+        "rialto-bench",
+        &["rialto-a2a-codec", "rialto-guardrails", "rialto-model", "rialto-routing", "rialto-testkit"],
+    ),
+    // Pages and the API: administration for people and programs. The audit log is watched as it grows.
     (
         "rialto-console",
         &[
             "rialto-api-types",
+            "rialto-engine",
+            "rialto-guardrails",
+            "rialto-http-server",
             "rialto-model",
             "rialto-policy",
-            "rialto-engine",
-            "rialto-edge",
-            "rialto-flow",
-            "rialto-guard",
-            // What comes on record is watched as it comes.
-            "rialto-hooks",
+            "rialto-webhooks",
+            "rialto-workflow",
         ],
     ),
-    // A2A in both directions. The two share the wire format and the marker of this installation, which the engine has.
-    (
-        "rialto-a2a-server",
-        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"],
-    ),
-    (
-        "rialto-a2a-client",
-        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"],
-    ),
-    // Coding agents on this machine.
-    ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // The agents of `rialto demo` share no code with the codecs that they exercise; its client reads event streams.
-    ("rialto-demo", &["rialto-a2a-wire", "rialto-edge"]),
-    // The key to the secrets in the store.
-    ("rialto-secrets", &["rialto-model", "rialto-engine", "rialto-store"]),
-    // Metrics, health, logs and traces; secrets are masked in log lines.
-    ("rialto-telemetry", &["rialto-model", "rialto-engine", "rialto-edge", "rialto-guard"]),
+    ("rialto-demo", &["rialto-a2a-codec", "rialto-http-client"]),
+    // Every call passes the guardrails, whatever server it came in by.
+    ("rialto-engine", &["rialto-guardrails", "rialto-model", "rialto-policy", "rialto-routing"]),
+    // Functions, and the plain HTTP server.
     (
-        "rialto",
+        "rialto-functions",
         &[
+            "rialto-engine",
+            "rialto-http-client",
+            "rialto-http-server",
             "rialto-model",
             "rialto-policy",
-            "rialto-engine",
-            "rialto-store",
-            "rialto-edge",
-            "rialto-hooks",
-            "rialto-mcp-server",
-            "rialto-mcp-client",
-            "rialto-a2a-server",
-            "rialto-a2a-client",
-            "rialto-acp",
-            "rialto-a2a-wire",
-            "rialto-api-types",
-            "rialto-flow",
-            "rialto-function",
-            "rialto-guard",
-            "rialto-console",
-            "rialto-demo",
-            "rialto-telemetry",
-            "rialto-secrets",
+            "rialto-process",
         ],
     ),
-    ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    // The load harness measures the codecs, the guardrails and the choice of agents directly, and starts PostgreSQL as tests do.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route", "rialto-testkit"]),
+    // Content checks: pure, so that they can be tried beforehand and measured.
+    ("rialto-guardrails", &["rialto-model"]),
+    ("rialto-http-client", &["rialto-model"]),
+    // Fetches the keys of identity providers with the one outbound client.
+    ("rialto-http-server", &["rialto-http-client", "rialto-model"]),
+    // Neither direction of MCP uses the other: what they share is in the model.
+    (
+        "rialto-mcp-client",
+        &["rialto-engine", "rialto-http-client", "rialto-model", "rialto-policy", "rialto-process"],
+    ),
+    (
+        "rialto-mcp-server",
+        &[
+            "rialto-engine",
+            "rialto-http-client",
+            "rialto-http-server",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-process",
+        ],
+    ),
+    ("rialto-model", &[]),
+    ("rialto-policy", &["rialto-model"]),
+    ("rialto-process", &["rialto-model"]),
+    // Agent selection: pure, so that it can be simulated.
+    ("rialto-routing", &["rialto-model"]),
+    // The key to the secrets in the store.
+    ("rialto-secrets", &["rialto-engine", "rialto-model", "rialto-store"]),
+    ("rialto-store", &["rialto-model"]),
+    // Metrics, health, logs and traces; secrets are masked in log lines.
+    (
+        "rialto-telemetry",
+        &["rialto-engine", "rialto-guardrails", "rialto-http-client", "rialto-http-server", "rialto-model"],
+    ),
+    ("rialto-testkit", &["rialto-engine", "rialto-model", "rialto-policy"]),
+    ("rialto-webhooks", &["rialto-http-client", "rialto-model"]),
+    // Each step of a workflow is a call of the engine.
+    ("rialto-workflow", &["rialto-engine", "rialto-model", "rialto-policy"]),
 ];
 
 /// Libraries that are words of the language: any crate may use them.
@@ -113,21 +160,21 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
-    ("agent-client-protocol", &["rialto-acp"]),
-    ("aho-corasick", &["rialto-engine", "rialto-guard"]),
+    ("agent-client-protocol", &["rialto-acp-client"]),
+    ("aho-corasick", &["rialto-guardrails"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
     (
         "axum",
         &[
-            "rialto-a2a",
+            "rialto",
+            "rialto-a2a-server",
             "rialto-console",
             "rialto-demo",
-            "rialto-edge",
-            "rialto-function",
-            "rialto-mcp",
+            "rialto-functions",
+            "rialto-http-server",
+            "rialto-mcp-server",
             "rialto-telemetry",
-            "rialto",
         ],
     ),
     (
@@ -135,15 +182,15 @@ const OWNERS: &[(&str, &[&str])] = &[
         &[
             "rialto",
             "rialto-a2a-client",
+            "rialto-a2a-codec",
             "rialto-a2a-server",
-            "rialto-a2a-wire",
-            "rialto-acp",
+            "rialto-acp-client",
             "rialto-console",
-            "rialto-edge",
-            "rialto-function",
-            "rialto-guard",
-            "rialto-hooks",
+            "rialto-functions",
+            "rialto-guardrails",
+            "rialto-http-server",
             "rialto-mcp-server",
+            "rialto-webhooks",
         ],
     ),
     ("cedar-policy", &["rialto-policy"]),
@@ -154,77 +201,86 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
     // Moments at which workflows begin.
-    ("croner", &["rialto-flow"]),
+    ("croner", &["rialto-workflow"]),
     ("deadpool-postgres", &["rialto-store"]),
-    ("flate2", &["rialto-edge"]),
+    ("flate2", &["rialto-http-client"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
-    ("governor", &["rialto-edge"]),
+    ("governor", &["rialto-http-server"]),
     // Tells requests that an HTTP/2 server refused from those that it may have processed.
-    ("h2", &["rialto-edge"]),
+    ("h2", &["rialto-http-client"]),
     // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
-    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp-server"]),
-    ("http-body", &["rialto-edge", "rialto-a2a-server"]),
-    ("http-body-util", &["rialto-edge", "rialto-a2a-server", "rialto-mcp-server", "rialto-bench"]),
-    ("hyper", &["rialto-edge", "rialto-bench"]),
-    ("hyper-rustls", &["rialto-edge"]),
-    ("hyper-util", &["rialto-edge", "rialto-bench"]),
+    ("hmac", &["rialto-http-server", "rialto-mcp-server", "rialto-webhooks"]),
+    ("http-body", &["rialto-a2a-server", "rialto-http-client", "rialto-http-server"]),
+    (
+        "http-body-util",
+        &[
+            "rialto-a2a-server",
+            "rialto-bench",
+            "rialto-http-client",
+            "rialto-http-server",
+            "rialto-mcp-server",
+        ],
+    ),
+    ("hyper", &["rialto-bench", "rialto-http-client", "rialto-http-server"]),
+    ("hyper-rustls", &["rialto-http-client"]),
+    ("hyper-util", &["rialto-bench", "rialto-http-client", "rialto-http-server"]),
     ("indicatif", &["rialto"]),
     // Arguments are held against skills' schemas, messages against those of guardrails.
-    ("jsonschema", &["rialto-engine", "rialto-guard"]),
+    ("jsonschema", &["rialto-engine", "rialto-guardrails"]),
     // Cards are signed on one side, callers' tokens on the other.
-    ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
+    ("jsonwebtoken", &["rialto-a2a-codec", "rialto-http-server"]),
     // Pages are written with it.
     ("maud", &["rialto-console"]),
-    ("memchr", &["rialto-a2a-client", "rialto-guard"]),
+    ("memchr", &["rialto-a2a-client", "rialto-guardrails"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
-    ("multer", &["rialto-function"]),
     ("moka", &["rialto-policy"]),
+    ("multer", &["rialto-functions"]),
     ("opentelemetry-proto", &["rialto-telemetry"]),
-    ("pin-project-lite", &["rialto-edge"]),
+    ("pin-project-lite", &["rialto-http-server"]),
     ("prometheus-client", &["rialto-telemetry"]),
     ("prost", &["rialto-telemetry"]),
-    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
-    ("rand_distr", &["rialto-route"]),
+    ("rand", &["rialto-a2a-client", "rialto-bench", "rialto-engine", "rialto-routing", "rialto-webhooks"]),
+    ("rand_distr", &["rialto-routing"]),
     ("refinery", &["rialto-store"]),
-    ("regex", &["rialto-guard"]),
-    ("rmcp", &["rialto-mcp-server", "rialto-mcp-client"]),
+    ("regex", &["rialto-guardrails"]),
+    ("rmcp", &["rialto-mcp-client", "rialto-mcp-server"]),
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.
-    ("rustix", &["rialto-edge", "rialto-store"]),
+    ("rustix", &["rialto-http-client", "rialto-http-server", "rialto-process", "rialto-store"]),
     // What leaves over HTTP, and the way to a database.
-    ("rustls", &["rialto-edge", "rialto-store"]),
+    ("rustls", &["rialto-http-client", "rialto-http-server", "rialto-store"]),
     // The names in the certificates of clients.
-    ("rustls-webpki", &["rialto-edge"]),
+    ("rustls-webpki", &["rialto-http-server"]),
     // Workflows with the places of what is wrong with them, and with every digit.
     // Workflows are written in YAML, and so are the configurations of some MCP clients.
-    ("saphyr-parser", &["rialto", "rialto-flow"]),
-    ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
+    ("saphyr-parser", &["rialto", "rialto-workflow"]),
+    ("serde_json_canonicalizer", &["rialto-a2a-codec"]),
     ("serde_path_to_error", &["rialto"]),
     (
         "sha2",
         &[
-            "rialto-a2a-wire",
-            "rialto-edge",
+            "rialto-a2a-codec",
             "rialto-engine",
-            "rialto-hooks",
+            "rialto-http-server",
             "rialto-mcp-server",
             "rialto-store",
+            "rialto-webhooks",
         ],
     ),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
     ("sse-stream", &["rialto-mcp-client"]),
-    ("subtle", &["rialto-edge"]),
+    ("subtle", &["rialto-http-server"]),
     ("tempfile", &["rialto-bench", "rialto-testkit"]),
     ("tokio-postgres", &["rialto-store"]),
-    ("tokio-rustls", &["rialto-edge", "rialto-store"]),
+    ("tokio-rustls", &["rialto-http-server", "rialto-store"]),
     ("toml", &["rialto"]),
-    ("tower", &["rialto-edge", "rialto-mcp"]),
+    ("tower", &["rialto-http-client", "rialto-http-server"]),
     ("tracing-subscriber", &["rialto-telemetry"]),
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
-    ("webpki-roots", &["rialto-edge", "rialto-store"]),
+    ("webpki-roots", &["rialto-store"]),
     ("zeroize", &["rialto-model"]),
 ];
 
@@ -244,6 +300,18 @@ fn every_arrow_is_in_the_table() {
 }
 
 #[test]
+fn every_arrow_of_the_table_is_used() {
+    let arrows = arrows();
+    assert_eq!(arrows.len(), MAY_USE.len(), "a row for each crate, and no other");
+    for (package, allowed) in MAY_USE {
+        let used = arrows.get(*package).unwrap_or_else(|| panic!("there is no crate {package}"));
+        for arrow in *allowed {
+            assert!(used.iter().any(|used| used == arrow), "{package} does not use {arrow} any more");
+        }
+    }
+}
+
+#[test]
 fn every_library_has_its_owners() {
     let owners: BTreeMap<&str, &[&str]> = OWNERS.iter().copied().collect();
     for (package, libraries) in dependencies(|name| !is_ours(name)) {
@@ -253,6 +321,17 @@ fn every_library_has_its_owners() {
                 owners.contains(&package.as_str()),
                 "{package} names {library}, whose owners are {owners:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn every_owner_of_a_library_uses_it() {
+    let dependencies = dependencies(|name| !is_ours(name));
+    for (library, owners) in OWNERS {
+        for owner in *owners {
+            let used = dependencies.get(*owner).unwrap_or_else(|| panic!("there is no crate {owner}"));
+            assert!(used.iter().any(|used| used == library), "{owner} does not use {library} any more");
         }
     }
 }

@@ -14,4 +14,5 @@ mod foreign;
 mod harness;
 mod layers;
 mod library;
+mod names;
 mod provenance;

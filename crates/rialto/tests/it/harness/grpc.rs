@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::RpcError,
     grpc::{self, GrpcCall, GrpcStatus, frame::Frames},
     rpc,

@@ -286,8 +286,7 @@ async fn a_process_whose_chain_was_taken_goes_on_in_another() {
     other.audit(vec![announced(AuditPhase::PreVerb, "default", "2")]).await.unwrap();
     store.audit(vec![announced(AuditPhase::PreVerb, "default", "3")]).await.unwrap();
     other.audit(vec![announced(AuditPhase::PreVerb, "default", "4")]).await.unwrap();
-    let chains =
-        "SELECT string_agg(audit_chain::text, ',' ORDER BY record) FROM audit WHERE phase <> 'cross-link'";
+    let chains = "SELECT string_agg(chain::text, ',' ORDER BY record) FROM audit WHERE phase <> 'cross-link'";
     assert_eq!(server.sql("rialto_0", chains), "0,0,1,0");
     assert!(matches!(store.verify_audit().await.unwrap(), ChainVerification::Sound { records: 4, .. }));
 }
