@@ -28,9 +28,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Functions, and the door to everything in plain HTTP.
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
-    // What a person sees and changes, as pages and as an API.
+    // Administrative operations, each once, for pages, API and commands.
     (
-        "rialto-console",
+        "rialto-admin",
         &[
             "rialto-api-types",
             "rialto-model",
@@ -39,8 +39,38 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-edge",
             "rialto-flow",
             "rialto-guard",
-            // What comes on record is watched as it comes.
+            // Feed of audit records.
             "rialto-hooks",
+        ],
+    ),
+    // Handlers of /api/v1. They do not use the pages, and the pages do not use them.
+    (
+        "rialto-api",
+        &[
+            "rialto-admin",
+            "rialto-api-types",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-engine",
+            "rialto-edge",
+            "rialto-flow",
+            "rialto-guard",
+            // Event stream of audit records.
+            "rialto-hooks",
+        ],
+    ),
+    // Pages below /factory.
+    (
+        "rialto-console",
+        &[
+            "rialto-admin",
+            "rialto-api-types",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-engine",
+            "rialto-edge",
+            "rialto-flow",
+            "rialto-guard",
         ],
     ),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
@@ -63,6 +93,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-flow",
             "rialto-function",
             "rialto-guard",
+            "rialto-admin",
+            "rialto-api",
             "rialto-console",
         ],
     ),
@@ -96,7 +128,18 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
-    ("axum", &["rialto-a2a", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    (
+        "axum",
+        &[
+            "rialto-a2a",
+            "rialto-api",
+            "rialto-console",
+            "rialto-edge",
+            "rialto-function",
+            "rialto-mcp",
+            "rialto",
+        ],
+    ),
     (
         "base64",
         &[
