@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::card::{
+use rialto_a2a_codec::card::{
     self,
     signature::{VerificationKeys, verify},
 };

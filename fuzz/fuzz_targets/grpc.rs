@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{answer, grpc, request::A2aOperation, wire::Wire};
+use rialto_a2a_codec::{answer, grpc, request::A2aOperation, wire::Wire};
 
 /// The methods of both packages. What one of them lacks is refused.
 const METHODS: [&str; 14] = [

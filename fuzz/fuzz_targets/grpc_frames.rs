@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::grpc::frame::Frames;
+use rialto_a2a_codec::grpc::frame::Frames;
 
 const LIMIT: usize = 4096;
 

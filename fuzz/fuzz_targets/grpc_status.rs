@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::grpc::GrpcStatus;
+use rialto_a2a_codec::grpc::GrpcStatus;
 
 const NAMES: [&str; 3] = ["grpc-status", "grpc-message", "grpc-status-details-bin"];
 

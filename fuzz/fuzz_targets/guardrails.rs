@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use rialto_guard::{
+use rialto_guardrails::{
     GuardrailRuleset,
     config::{CheckDirection, Guardrail, GuardrailCheck},
 };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{rest, wire::Wire};
+use rialto_a2a_codec::{rest, wire::Wire};
 
 fuzz_target!(|bytes: &[u8]| {
     let split = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{rpc, wire::Wire};
+use rialto_a2a_codec::{rpc, wire::Wire};
 
 fuzz_target!(|body: &[u8]| {
     match rpc::decode_request(body) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{answer, rest, rpc, wire::Wire};
+use rialto_a2a_codec::{answer, rest, rpc, wire::Wire};
 
 fuzz_target!(|body: &[u8]| {
     let _ = rest::decode_error(404, body);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::sse::SseParser;
+use rialto_a2a_codec::sse::SseParser;
 
 fuzz_target!(|input: (usize, &[u8])| {
     let (cut, bytes) = input;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{answer, wire::Wire};
+use rialto_a2a_codec::{answer, wire::Wire};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(raw) = answer::parse(data) else { return };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_flow::{
+use rialto_workflow::{
     graph::{DrawingFormat, NodeMarkers, draw},
     read::{DefinitionSource, json, workflow},
 };

@@ -10,12 +10,12 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest, Configuration, GetTask, SendRequest, TaskRef},
 };
-use rialto_edge::fetch::Fetch;
 use rialto_engine::peer::{DialectObserver, Peer};
+use rialto_http_client::fetch::Fetch;
 use rialto_model::{
     call::{Call, CancelRequest, FollowRequest},
     clock::Clock,

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use memchr::memchr2;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::ErrorCode,
     grpc as wire,
@@ -21,11 +21,11 @@ use rialto_a2a_wire::{
     rpc::{self, Id},
     task::{A2aTask, SendAnswer},
 };
-use rialto_edge::{
+use rialto_engine::peer::DialectObserver;
+use rialto_http_client::{
     address::Reach,
     fetch::{self, Fetch},
 };
-use rialto_engine::peer::DialectObserver;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, HOPS_HEADER, OriginalMessage},

@@ -11,8 +11,8 @@ mod request_auth;
 use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
-use rialto_a2a_wire::card::security;
-use rialto_edge::{address::Reach, fetch::Fetch};
+use rialto_a2a_codec::card::security;
+use rialto_http_client::{address::Reach, fetch::Fetch};
 use rialto_model::{
     card::Card,
     credential::{CallerProof, Credential, CredentialScheme, OAuth, Secret, SecretSource},
@@ -27,7 +27,7 @@ pub(crate) use self::{
 };
 use crate::endpoints::may_see;
 
-pub use rialto_edge::secret_templates::SecretResolver;
+pub use rialto_model::secret_templates::SecretResolver;
 
 /// Resolves credentials to request authentication.
 #[derive(Clone)]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn card(members: &str) -> Card {
-        rialto_a2a_wire::card::decode(&format!(r#"{{"name":"A","skills":[],{members}}}"#)).unwrap()
+        rialto_a2a_codec::card::decode(&format!(r#"{{"name":"A","skills":[],{members}}}"#)).unwrap()
     }
 
     fn oauth_card(token_url: &str) -> Card {

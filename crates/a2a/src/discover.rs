@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     card::{
         self,
         signature::{SignatureVerdict, VerificationKeys, verify},
     },
     invalid::InvalidDocument,
 };
-use rialto_edge::{
+use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
+use rialto_http_client::{
     address::Reach,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
-use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
 use rialto_model::{
     agent::{Agent, SignatureStatus},
     card::Card,

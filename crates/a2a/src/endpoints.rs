@@ -5,8 +5,8 @@
 //! what their card declares.
 
 use http::{StatusCode, Uri};
-use rialto_a2a_wire::wire::Wire;
-use rialto_edge::fetch::FetchResponse;
+use rialto_a2a_codec::wire::Wire;
+use rialto_http_client::fetch::FetchResponse;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},

@@ -6,12 +6,12 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     grpc::GrpcStatus,
     invalid::InvalidDocument,
 };
-use rialto_edge::fetch::FetchError;
+use rialto_http_client::fetch::FetchError;
 use rialto_model::{
     failure::{Failure, FailureKind},
     json::Json,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rialto_a2a_wire::task::{
+use rialto_a2a_codec::task::{
     A2aState, A2aStatus, A2aTask, ArtifactUpdate, SendAnswer, StatusUpdate, StreamEvent,
 };
 use rialto_model::{

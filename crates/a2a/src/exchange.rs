@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures::{FutureExt, Stream, future::BoxFuture};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest, GetTask, SendRequest, TaskRef},
     task::StreamEvent,

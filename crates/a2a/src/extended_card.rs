@@ -5,14 +5,14 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest, ExtendedCard},
     rest,
     rpc::{self, Id},
 };
-use rialto_edge::fetch;
 use rialto_engine::peer::DiscoveryRequest;
+use rialto_http_client::fetch;
 use rialto_model::card::Dialect;
 
 use crate::endpoints::{AgentEndpoint, Carrier};

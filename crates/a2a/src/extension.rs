@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use rialto_a2a_wire::wire::Wire;
+use rialto_a2a_codec::wire::Wire;
 use rialto_model::card::{Card, Dialect};
 
 /// Extensions of one call: requested by the caller, and activated by the agent.

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     grpc::{
         self, GrpcStatus,
@@ -18,7 +18,7 @@ use rialto_a2a_wire::{
     task::{SendAnswer, StreamEvent},
     wire::Wire,
 };
-use rialto_edge::fetch::{FetchBody, FetchError, FetchResponse};
+use rialto_http_client::fetch::{FetchBody, FetchError, FetchResponse};
 
 use crate::{
     credential::RequestAuth,

@@ -1,7 +1,7 @@
 //! A2A client and server: agents found by their cards and called in their dialect, and every skill served to A2A clients.
 //!
 //! [`backend::A2aBackend`] is the backend that calls agents of any generation and converts their events to the model; [`discover::Discoverer`]
-//! fetches cards. Both reach the network only through an injected [`rialto_edge::fetch::Fetch`]. [`tool::SkillTool`] is one skill as a
+//! fetches cards. Both reach the network only through an injected [`rialto_http_client::fetch::Fetch`]. [`tool::SkillTool`] is one skill as a
 //! library function.
 //!
 //! [`server::A2aServer`] is the server: everything that can be called here, as an A2A agent of every generation.

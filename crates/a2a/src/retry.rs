@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use jiff::Timestamp;
-use rialto_edge::fetch::FetchResponse;
+use rialto_http_client::fetch::FetchResponse;
 use rialto_model::failure::FailureKind;
 
 use crate::{backend::Config, client::ExchangeContext, error::AgentError, retry_after};

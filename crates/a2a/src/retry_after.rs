@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{StatusCode, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
-use rialto_edge::fetch::FetchResponse;
+use rialto_http_client::fetch::FetchResponse;
 
 /// Maximum wait that is passed on.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);

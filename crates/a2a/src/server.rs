@@ -1,6 +1,6 @@
 //! A2A server: everything that can be called here, as one A2A agent that supports every dialect.
 //!
-//! A request is decoded into [`rialto_a2a_wire::request::A2aRequest`] by its binding ([`rpc`], [`rest`], [`grpc`]), answered by the one
+//! A request is decoded into [`rialto_a2a_codec::request::A2aRequest`] by its binding ([`rpc`], [`rest`], [`grpc`]), answered by the one
 //! [`service`], and encoded in its caller's dialect. Streams send only what is in the store ([`stream`]), so a client that was
 //! disconnected reconnects and misses nothing.
 //!
@@ -30,8 +30,9 @@ use axum::{
     Router,
     routing::{any, get, post},
 };
-use rialto_edge::{fetch::Fetch, public_url::PublicUrl};
 use rialto_engine::Engine;
+use rialto_http_client::fetch::Fetch;
+use rialto_http_server::public_url::PublicUrl;
 use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::{ErrorCode, RpcError},
     rpc::{self, Id},
@@ -10,7 +10,7 @@ use rialto_a2a_wire::{
     task::StreamEvent,
     wire::Wire,
 };
-use rialto_edge::fetch::FetchBody;
+use rialto_http_client::fetch::FetchBody;
 use rialto_model::failure::FailureKind;
 
 use crate::{

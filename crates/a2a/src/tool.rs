@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use rialto_a2a_wire::card::signature::VerificationKeys;
-use rialto_edge::fetch::Fetch;
+use rialto_a2a_codec::card::signature::VerificationKeys;
 use rialto_engine::{AuditRecorder, CallRequest, Config, Engine, EngineDeps, Registry};
+use rialto_http_client::fetch::Fetch;
 use rialto_model::{
     agent::Agent,
     call::{CallTarget, Caller, EntryProtocol},

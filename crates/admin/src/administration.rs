@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
-use rialto_flow::run::WorkflowRunner;
-use rialto_hooks::audit_feed::AuditFeed;
+use rialto_http_server::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, EntryProtocol},
@@ -16,6 +14,8 @@ use rialto_model::{
     token_scopes::{TokenScope, TokenScopes},
 };
 use rialto_policy::Action;
+use rialto_webhooks::audit_feed::AuditFeed;
+use rialto_workflow::run::WorkflowRunner;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,7 @@
 use rialto_api_types::guardrails::{
     ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailTestResult, GuardrailVerdict,
 };
-use rialto_guard::{
+use rialto_guardrails::{
     ContentFinding, FindingVerdict, Findings, GuardrailRuleset, PartField,
     config::{CheckAction as GuardAction, CheckDirection, Guardrail, GuardrailCheck},
     scoped_rules::{CalledSkill, Guardrails},

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{CallHandle, CallRequest, CallUpdate};
-use rialto_flow::definition::Workflow;
 use rialto_model::{
     backing::skill,
     call::{CallTarget, Caller, EntryProtocol},
@@ -17,6 +16,7 @@ use rialto_model::{
     trace::Trace,
 };
 use rialto_policy::Action;
+use rialto_workflow::definition::Workflow;
 use serde_json::json;
 
 use super::{page_size, tasks, truncate_page};

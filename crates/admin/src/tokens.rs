@@ -76,7 +76,7 @@ pub(super) async fn create_authorized(
     let token = admin.host().new_token()?;
     let row = Token {
         id: format!("tok_{}", fresh()),
-        hash: rialto_edge::auth::hash_token(&token),
+        hash: rialto_http_server::auth::hash_token(&token),
         scope,
         caller: CallerId::from(name),
         kind: new_token.kind.unwrap_or(CallerKind::User),

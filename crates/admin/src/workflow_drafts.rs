@@ -2,18 +2,18 @@
 //!
 //! Reading definitions needs the right to discover ([`super::workflows`]); changing them needs permission to administer agents.
 
-use rialto_flow::{
-    definition::Workflow,
-    problem::DefinitionProblem,
-    read::{self, DefinitionSource},
-    run::NewDefinition,
-};
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},
     flow::{Flow, FlowStatus},
 };
 use rialto_policy::Action;
+use rialto_workflow::{
+    definition::Workflow,
+    problem::DefinitionProblem,
+    read::{self, DefinitionSource},
+    run::NewDefinition,
+};
 
 use super::workflows;
 use crate::{Administration, operation::AdminOperation};

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use rialto_flow::{definition::Workflow, run::NewDefinition};
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},
@@ -11,6 +10,7 @@ use rialto_model::{
     token_scopes::TokenScope,
 };
 use rialto_policy::Action;
+use rialto_workflow::{definition::Workflow, run::NewDefinition};
 use serde_json::{Value, json};
 
 use super::{MAX_PAGE_ROWS, page_size, runs};

@@ -77,7 +77,7 @@ pub(super) async fn dispatch(request: RouteRequest) -> Result<Response, Failure>
     let warning = done.task.guardrail();
     let task = TaskDetail::from(done.task);
     let mut response = ok_json(&DispatchResult { dispatch_id: done.dispatch, agent: done.agent, task })?;
-    rialto_edge::guardrail_header::insert(response.headers_mut(), warning.as_ref());
+    rialto_http_server::guardrail_header::insert(response.headers_mut(), warning.as_ref());
     Ok(response)
 }
 

@@ -14,8 +14,7 @@ use axum::response::{
 use futures::{FutureExt, Stream, StreamExt, stream};
 use rialto_admin::{Administration, change_feed::ChangeWatcher, require_right_or_admin, store_failure};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::stream_limits::StreamSlot;
-use rialto_hooks::audit_feed::{FeedItem, FeedSubscription};
+use rialto_http_server::stream_limits::StreamSlot;
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},
@@ -23,6 +22,7 @@ use rialto_model::{
     store::StoredAuditEvent,
     token_scopes::{TokenScope, TokenScopes},
 };
+use rialto_webhooks::audit_feed::{FeedItem, FeedSubscription};
 use serde_json::json;
 
 use super::{

@@ -7,7 +7,7 @@ use rialto_api_types::{
     guardrails::{GuardrailAction, GuardrailSettings, GuardrailTarget, GuardrailTest, GuardrailTestResult},
     schema::schema_of,
 };
-use rialto_guard::config::{CheckAction, CheckDirection};
+use rialto_guardrails::config::{CheckAction, CheckDirection};
 use rialto_model::{
     failure::{Failure, FailureKind},
     json::Json,

@@ -39,7 +39,7 @@ use rialto_admin::{
     Administration,
     operation::{AdminOperation, detached},
 };
-use rialto_edge::{problem, session::API};
+use rialto_http_server::{problem, session::API};
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},

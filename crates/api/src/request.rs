@@ -118,7 +118,7 @@ impl RouteRequest {
 
     /// Trace context of the caller.
     pub(crate) fn trace(&self) -> Option<Box<Trace>> {
-        rialto_edge::trace::from_headers(&self.headers)
+        rialto_http_server::trace::from_headers(&self.headers)
     }
 
     /// Time that the caller waits, from a parameter in milliseconds.

@@ -10,8 +10,8 @@ use rialto_api_types::workflows::{
     RemovedWorkflow, StatusChange, WorkflowCheck, WorkflowProblem, WorkflowRow, WorkflowVersions,
 };
 use rialto_api_types::{schema::schema_of, workflows::WorkflowDefinition};
-use rialto_flow::problem::DefinitionProblem;
 use rialto_model::{failure::Failure, flow::FlowKind, json::Json};
+use rialto_workflow::problem::DefinitionProblem;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     invalid::InvalidDocument,
     rpc,

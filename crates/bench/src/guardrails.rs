@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rialto_guard::{
+use rialto_guardrails::{
     GuardrailRuleset,
     config::{CheckDirection, Guardrail, GuardrailCheck as GuardCheck},
 };

@@ -18,7 +18,7 @@ use rialto_model::{
     agent::Health,
     routing::{SuccessRate, WorkDescription},
 };
-use rialto_route::{
+use rialto_routing::{
     scoring::{self, ScoringCandidate, ScoringRules},
     skill_index::SkillIndex,
 };

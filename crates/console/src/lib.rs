@@ -21,5 +21,5 @@ pub fn router(admin: &Administration) -> Router {
 
 /// Paths that need no session.
 pub fn paths_before_sign_in() -> Vec<&'static str> {
-    [rialto_edge::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
+    [rialto_http_server::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
 }

@@ -36,7 +36,7 @@ use axum::{
 };
 use futures::{FutureExt, future::BoxFuture};
 use rialto_admin::{Administration, operation::detached};
-use rialto_edge::session::SIGN_IN;
+use rialto_http_server::session::SIGN_IN;
 use rialto_model::failure::Failure;
 
 use self::request::PageRequest;

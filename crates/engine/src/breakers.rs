@@ -33,7 +33,7 @@ use rialto_model::{
     maps::FastMap,
 };
 use rialto_policy::Permitted;
-use rialto_route::breaker::{Breaker, BreakerEvent, BreakerRules};
+use rialto_routing::breaker::{Breaker, BreakerEvent, BreakerRules};
 use serde::Deserialize;
 use serde_json::json;
 

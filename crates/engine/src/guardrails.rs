@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
-use rialto_guard::{
+use rialto_guardrails::{
     CompileError, GuardrailRuleset,
     classifier::{ClassifierOptions, ClassifyResponse},
     scoped_rules::{CalledSkill, Guardrails, ScopedGuardrail, ScopedRuleError},

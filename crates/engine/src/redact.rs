@@ -1,9 +1,9 @@
 //! Keeps secrets out of what is recorded.
 //!
-//! What a secret is, [`rialto_guard::secrets`] says. Most arguments hold none, so the text is only searched; it is parsed when the search
+//! What a secret is, [`rialto_guardrails::secrets`] says. Most arguments hold none, so the text is only searched; it is parsed when the search
 //! finds something suspicious, and comes back as it was when that turns out to be nothing.
 
-use rialto_guard::secrets::{
+use rialto_guardrails::secrets::{
     MASK, SecretName, has_random_word, has_secret, mask_secrets, may_hold_secret, secret_name,
 };
 use rialto_model::{

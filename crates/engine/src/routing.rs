@@ -22,7 +22,7 @@ use rialto_model::{
     failure::{Failure, FailureKind},
     ids::Scope,
 };
-use rialto_route::skill_index::SkillIndex;
+use rialto_routing::skill_index::SkillIndex;
 
 pub(crate) use self::attempts::{AttemptEnd, DispatchAttempt};
 pub use self::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rialto_route::text_index::{TextIndex, TextIndexBuilder};
-pub use rialto_route::text_index::{TextMatch, edit_distance};
+use rialto_routing::text_index::{TextIndex, TextIndexBuilder};
+pub use rialto_routing::text_index::{TextMatch, edit_distance};
 
 use crate::directory::Directory;
 

@@ -28,11 +28,11 @@ use futures::{
     stream::{self, BoxStream},
 };
 use parking_lot::Mutex;
-use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{
     announce_working::with_working_notice,
     peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched, Peer},
 };
+use rialto_http_client::fetch::Fetch;
 use rialto_model::{
     agent::{Agent, SignatureStatus},
     backing::{Backing, McpServerBacking},
@@ -41,8 +41,10 @@ use rialto_model::{
     failure::{Failure, FailureKind},
     ids::Scope,
     json::Json,
+    secret_templates::SecretResolver,
 };
 use rialto_policy::Permitted;
+use rialto_process::Launcher;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

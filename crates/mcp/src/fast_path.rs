@@ -23,7 +23,7 @@ use http::{
     request::Parts,
     uri::Authority,
 };
-use rialto_edge::event_stream;
+use rialto_http_server::event_stream;
 use rialto_model::{
     call::{Caller, EntryProtocol},
     failure::Failure,
@@ -335,7 +335,7 @@ fn rendered(end: Result<ToolResult, Failure>, errors: ToolErrors) -> Result<Tool
 fn answered(id: RawJson<'_>, outcome: &Result<ToolResult, ErrorData>) -> Response {
     let mut response = plain(codec::called(id, outcome));
     if let Ok(ToolResult { marks: ResultMeta { guardrail: Some(notice), .. }, .. }) = outcome {
-        rialto_edge::guardrail_header::insert(response.headers_mut(), Some(notice));
+        rialto_http_server::guardrail_header::insert(response.headers_mut(), Some(notice));
     }
     response
 }

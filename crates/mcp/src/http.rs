@@ -16,7 +16,7 @@ use http::{
     request::Parts,
 };
 use http_body_util::LengthLimitError;
-use rialto_edge::{problem, stream_limits::StreamLimits};
+use rialto_http_server::{problem, stream_limits::StreamLimits};
 use rialto_model::{
     call::Caller,
     json::{MAX_DEPTH, is_too_deep},

@@ -9,8 +9,8 @@ use std::{
 
 use axum::Router;
 use futures::future::BoxFuture;
-use rialto_edge::stream_limits::StreamLimits;
 use rialto_engine::Engine;
+use rialto_http_server::stream_limits::StreamLimits;
 use rialto_model::{
     agent::Agent, call::Caller, credential::Secret, failure::Failure, token_scopes::TokenScope,
 };

@@ -5,8 +5,8 @@
 
 use axum::response::{Response, sse::KeepAlive};
 use futures::{Stream, StreamExt, stream};
-use rialto_edge::event_stream;
 use rialto_engine::{TaskSubscription, visibility::VisibilityWatcher};
+use rialto_http_server::event_stream;
 use rialto_model::{json::Json, task::Task};
 use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
 use serde::Deserialize;

@@ -6,7 +6,7 @@
 use http::HeaderMap;
 use rialto_model::trace::Trace;
 
-pub(crate) use rialto_edge::trace::{BAGGAGE, TRACEPARENT, TRACESTATE};
+pub(crate) use rialto_http_server::trace::{BAGGAGE, TRACEPARENT, TRACESTATE};
 
 /// Trace context of a request: from its `_meta`, or else from its headers. Malformed ones are ignored.
 pub(crate) fn of(
@@ -17,7 +17,7 @@ pub(crate) fn of(
 ) -> Option<Box<Trace>> {
     let said = parent.and_then(|parent| Trace::parse(parent, state));
     let said = said.map(|trace| Box::new(trace.with_baggage(baggage)));
-    said.or_else(|| rialto_edge::trace::from_headers(headers?))
+    said.or_else(|| rialto_http_server::trace::from_headers(headers?))
 }
 
 #[cfg(test)]

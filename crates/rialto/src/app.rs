@@ -18,20 +18,13 @@ use rialto_a2a::{
     discover::Discoverer,
     instance::Instance,
 };
-use rialto_a2a_wire::card::signature::VerificationKeys;
-use rialto_edge::{
-    auth::BearerAuthenticator,
-    client::{ClientEnv, HttpClient},
-    fetch::Fetch,
-    proxy::ProxyRules,
-    rate_limits::RateLimiter,
-    stream_limits::StreamLimits,
-};
+use rialto_a2a_codec::card::signature::VerificationKeys;
 use rialto_engine::{
     Engine, EngineDeps, EngineLink, NodeIdentity, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
     routing::Mesh,
 };
-use rialto_flow::run::{self as flow, WorkflowRunner};
+use rialto_http_client::{ClientEnv, HttpClient, fetch::Fetch, proxy::ProxyRules};
+use rialto_http_server::{auth::BearerAuthenticator, rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_model::{
     audit_event::Hook,
     call::Caller,
@@ -44,6 +37,7 @@ use rialto_model::{
     trace::Sampling,
 };
 use rialto_policy::{PolicyError, PolicySource};
+use rialto_workflow::run::{self as flow, WorkflowRunner};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -135,7 +129,7 @@ pub(crate) enum BuildError {
     Deployed(String),
     /// Guardrails are invalid.
     #[error("{0}")]
-    Guardrails(#[from] rialto_guard::scoped_rules::ScopedRuleError),
+    Guardrails(#[from] rialto_guardrails::scoped_rules::ScopedRuleError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -490,7 +484,7 @@ pub(crate) async fn open_store(config: &Config, place: &DataLocation) -> Result<
 
 /// Parses a stored card.
 pub(crate) fn parse_card(text: &str) -> Result<Card, String> {
-    rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string())
+    rialto_a2a_codec::card::decode(text).map_err(|error| error.to_string())
 }
 
 /// Opens the store with a deadline for each operation.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rialto_edge::listener::ServerTls;
+use rialto_http_server::listener::ServerTls;
 use tokio_util::sync::CancellationToken;
 
 use crate::file_poll::{FilePoll, PollReason, ReloadSignal, is_stable};

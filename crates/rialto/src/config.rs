@@ -32,7 +32,7 @@ pub(crate) struct Config {
     /// The HTTP server.
     pub(crate) server: ServerConfig,
     /// Authentication over HTTP.
-    pub(crate) auth: rialto_edge::auth::Config,
+    pub(crate) auth: rialto_http_server::auth::Config,
     /// The store.
     pub(crate) store: rialto_store::Config,
     /// Limits of callers and orgs.
@@ -46,9 +46,9 @@ pub(crate) struct Config {
     /// Registry of another Rialto that is asked for agents when no local one matches.
     pub(crate) mesh: crate::federation::Config,
     /// Guardrails on the content of requests and responses.
-    pub(crate) guardrails: rialto_guard::scoped_rules::Guardrails,
+    pub(crate) guardrails: rialto_guardrails::scoped_rules::Guardrails,
     /// Outbound HTTP connections.
-    pub(crate) outbound: rialto_edge::client::Config,
+    pub(crate) outbound: rialto_http_client::Config,
     /// MCP server.
     pub(crate) mcp: rialto_mcp::Config,
     /// MCP servers whose tools are offered on all endpoints.
@@ -56,11 +56,11 @@ pub(crate) struct Config {
     /// Functions that are offered on all endpoints.
     pub(crate) functions: Vec<deployments::FunctionConfig>,
     /// Execution of workflows.
-    pub(crate) flows: rialto_flow::run::Config,
+    pub(crate) flows: rialto_workflow::run::Config,
     /// Workflows and pipelines that are read from files at the start.
     pub(crate) workflows: Vec<WorkflowFileConfig>,
     /// Webhooks.
-    pub(crate) webhooks: rialto_hooks::Config,
+    pub(crate) webhooks: rialto_webhooks::Config,
     /// Agents: remote calls, and coding agents on this machine.
     pub(crate) agents: AgentsConfig,
     /// A2A server and client.

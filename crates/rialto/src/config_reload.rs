@@ -9,10 +9,10 @@ use std::{
     time::SystemTime,
 };
 
-use rialto_edge::{rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_engine::{Engine, GuardrailSet, guardrails::Asker};
-use rialto_flow::run::WorkflowRunner;
-use rialto_guard::scoped_rules::ScopedRuleError;
+use rialto_guardrails::scoped_rules::ScopedRuleError;
+use rialto_http_server::{rate_limits::RateLimiter, stream_limits::StreamLimits};
+use rialto_workflow::run::WorkflowRunner;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -5,11 +5,11 @@ pub(crate) mod http_triggers;
 use std::path::{Path, PathBuf};
 
 use rialto_engine::Engine;
-use rialto_flow::run::{NewDefinition, WorkflowDefinitions, WorkflowRunner};
 use rialto_model::{
     flow::FlowStatus,
     ids::{OrgId, ProjectId, Scope, is_slug},
 };
+use rialto_workflow::run::{NewDefinition, WorkflowDefinitions, WorkflowRunner};
 
 use crate::{
     app::BuildError,
@@ -79,7 +79,7 @@ async fn remove_unconfigured(
     runner: &WorkflowRunner,
     named: &[(Scope, String)],
 ) -> Result<(), BuildError> {
-    let trouble = |error: rialto_flow::run::DefinitionError| BuildError::Deployed(error.to_string());
+    let trouble = |error: rialto_workflow::run::DefinitionError| BuildError::Deployed(error.to_string());
     for known in runner.definitions().all().await.map_err(trouble)? {
         let is_named = named.iter().any(|(scope, name)| *scope == known.scope && *name == known.name);
         if known.configured && !is_named {

@@ -15,14 +15,10 @@ use rialto_admin::{
     },
 };
 use rialto_api_types::policies::PolicyPlace;
-use rialto_edge::{
+use rialto_engine::{Engine, registry::Deployment};
+use rialto_http_server::{
     public_url::PublicUrl,
     session::{BrowserSessions, CookieSealing},
-};
-use rialto_engine::{Engine, registry::Deployment};
-use rialto_hooks::{
-    cloud_event::CloudEvent,
-    delivery::{Delivery, DeliveryOutcome},
 };
 use rialto_model::{
     agent::Agent,
@@ -36,6 +32,10 @@ use rialto_model::{
 };
 use rialto_policy::{PolicySource, PolicyTemplate};
 use rialto_store::vault::Key;
+use rialto_webhooks::{
+    cloud_event::CloudEvent,
+    delivery::{Delivery, DeliveryOutcome},
+};
 
 use crate::{
     app::App,
@@ -186,7 +186,7 @@ impl PolicyHost for ProgramAdminHost {
 
 impl AdminHost for ProgramAdminHost {
     fn read_card(&self, text: &str) -> Option<Card> {
-        rialto_a2a_wire::card::decode(text).ok()
+        rialto_a2a_codec::card::decode(text).ok()
     }
 
     fn describe_credential(&self, agent: &Agent) -> Option<String> {
@@ -238,7 +238,7 @@ impl WebhookHost for ProgramAdminHost {
         let source = credential::SecretSource::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
         let wrong = |error| Failure::new(FailureKind::Invalid, format!("{variable}: {error}"));
-        rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
+        rialto_webhooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn send_test_event(&self, webhook: &Webhook) -> Result<(), Failure> {
@@ -292,7 +292,7 @@ pub(crate) fn administration_at_machine(program: &App) -> Administration {
         allow_private: true,
         allow_secrets: true,
         max_body_bytes: usize::MAX,
-        streams: rialto_edge::stream_limits::StreamLimits::default(),
+        streams: rialto_http_server::stream_limits::StreamLimits::default(),
         stop: program.stop().clone(),
     })
 }

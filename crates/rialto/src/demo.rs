@@ -6,8 +6,8 @@ mod agents;
 mod client;
 
 use console::style;
-use rialto_edge::{auth::Authentication, listener::HttpListener};
 use rialto_engine::registry::Registration;
+use rialto_http_server::{auth::Authentication, listener::HttpListener};
 use rialto_model::{agent::AgentTrust, ids::Scope};
 use serde_json::{Value, json};
 

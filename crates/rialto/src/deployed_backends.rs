@@ -9,18 +9,19 @@ use std::{mem, sync::Arc, time::Duration};
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
 use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
-use rialto_acp::AcpBackend;
-use rialto_edge::{fetch::Fetch, process::Launcher};
+use rialto_acp_client::AcpBackend;
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
     peer::DiscoveryError,
     peer_by_backing::{Discoveries, Peers},
     registry::RegistryError,
 };
-use rialto_flow::run::WorkflowRunner;
-use rialto_function::backend::FunctionBackend;
+use rialto_functions::backend::FunctionBackend;
+use rialto_http_client::fetch::Fetch;
 use rialto_mcp::backend::{self, McpBackend};
 use rialto_model::{agent::Agent, ids::Scope};
+use rialto_process::Launcher;
+use rialto_workflow::run::WorkflowRunner;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +73,7 @@ impl DeployedBackends {
             changed,
             sampler: sampling::sampler(&engine),
         });
-        let functions = FunctionBackend::new(rialto_function::backend::FunctionDeps {
+        let functions = FunctionBackend::new(rialto_functions::backend::FunctionDeps {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),

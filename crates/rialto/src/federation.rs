@@ -8,11 +8,11 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a::{credential::SecretResolver, server::AGENTS};
-use rialto_edge::{
+use rialto_engine::routing::{Mesh, Proposal};
+use rialto_http_client::{
     address::Reach,
     fetch::{Fetch, FetchRequest},
 };
-use rialto_engine::routing::{Mesh, Proposal};
 use rialto_model::{
     credential::{Credential, SecretSource},
     routing::{CandidateVerdict, Dispatch, WorkDescription},

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a::credential::SecretResolver;
-use rialto_edge::{
-    address::Reach,
-    fetch::{Fetch, FetchRequest},
-};
 use rialto_engine::{guardrails::Asker, search::edit_distance};
-use rialto_guard::{
+use rialto_guardrails::{
     classifier::{ClassifierOptions, ClassifyResponse, MAX_RESPONSE_BYTES},
     config::GuardrailCheck,
+};
+use rialto_http_client::{
+    address::Reach,
+    fetch::{Fetch, FetchRequest},
 };
 use rialto_model::credential::SecretSource;
 use toml::Value;

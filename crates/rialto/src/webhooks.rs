@@ -8,12 +8,12 @@ use std::{
 };
 
 use rialto_a2a::credential::SecretResolver;
-use rialto_hooks::{
+use rialto_model::{clock::SystemClock, credential::SecretSource};
+use rialto_webhooks::{
     delivery::{Delivery, Secrets},
     dispatcher::{DispatcherDeps, WebhookDispatcher},
     signing_key::SigningKey,
 };
-use rialto_model::{clock::SystemClock, credential::SecretSource};
 
 use crate::app::App;
 

@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use rialto_model::{card::Card, store::Store, store::StoreError};
+use rialto_model::{
+    card::Card,
+    store::{Store, StoreError},
+};
 
 use crate::{config::Config, postgres::PostgresStore, sqlite::SqliteStore};
 

@@ -1,4 +1,4 @@
-//! Writes the tables by which `rialto-a2a-wire` reads and writes A2A's protobuf messages.
+//! Writes the tables by which `rialto-a2a-codec` reads and writes A2A's protobuf messages.
 //!
 //!     cargo run              # writes them
 //!     cargo run -- --check   # only says whether they are what the .proto files say

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
     fetch::{Fetch, FetchRequest},
 };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
-use rialto_edge::fetch::FetchRequest;
+use rialto_http_client::fetch::FetchRequest;
 use rialto_model::credential::{ApiKeyLocation, CredentialScheme, Secret};
 use tokio::time::Instant;
 use url::form_urlencoded;

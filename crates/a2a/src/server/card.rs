@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     card::{self, signature},
     error::ErrorCode,
     request::{A2aRequest as Asked, ExtendedCard},

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use rialto_a2a_wire::card::signature::Signer;
-use rialto_edge::{address::Reach, stream_limits::StreamLimits};
+use rialto_a2a_codec::card::signature::Signer;
+use rialto_http_client::address::Reach;
+use rialto_http_server::stream_limits::StreamLimits;
 use rialto_model::{agent::Agent, call::Caller};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! A2A has codes of its own for errors of tasks; everything else keeps Rialto's code, except a denial, whose code has another meaning in
 //! A2A. In 1.0 each has an `ErrorInfo`, in A2A's domain or in Rialto's.
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     rest::{self, Release},
     wire::Wire,

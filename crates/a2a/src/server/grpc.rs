@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header, request::Parts};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     grpc::{
         self, GrpcStatus,
@@ -80,7 +80,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     };
     let visit = A2aRequestContext {
         base: service.site.url_for(&parts.uri, &parts.headers, &caller.scope),
-        trace: rialto_edge::trace::from_headers(&parts.headers),
+        trace: rialto_http_server::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: EntryProtocol::A2aGrpc,
@@ -132,13 +132,14 @@ fn not_grpc(parts: &Parts) -> Option<Response> {
 
 /// The one message of a request.
 async fn message(body: Body) -> Result<Bytes, GrpcStatus> {
-    let body = rialto_edge::body::read_to_end(body).await.map_err(|refusal| match refusal.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let message = "the message is larger than [server] max_body_bytes allows";
-            GrpcStatus::new(GrpcStatus::RESOURCE_EXHAUSTED, message)
-        }
-        _ => GrpcStatus::new(GrpcStatus::CANCELLED, "the request broke off"),
-    })?;
+    let body =
+        rialto_http_server::body::read_to_end(body).await.map_err(|refusal| match refusal.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                let message = "the message is larger than [server] max_body_bytes allows";
+                GrpcStatus::new(GrpcStatus::RESOURCE_EXHAUSTED, message)
+            }
+            _ => GrpcStatus::new(GrpcStatus::CANCELLED, "the request broke off"),
+        })?;
     // Admission limits the size of the body, and so of the message.
     let mut frames = Frames::new(body.len());
     frames.feed(&body);

@@ -1,7 +1,7 @@
 //! Pages of tasks, the most recently changed first.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rialto_a2a_wire::{error::ErrorCode, request::ListTasks, task::TaskList};
+use rialto_a2a_codec::{error::ErrorCode, request::ListTasks, task::TaskList};
 use rialto_engine::Engine;
 use rialto_model::{
     clock::Timestamp,

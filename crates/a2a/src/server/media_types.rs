@@ -1,6 +1,6 @@
 //! Check of the media types that a target accepts.
 
-use rialto_a2a_wire::error::ErrorCode;
+use rialto_a2a_codec::error::ErrorCode;
 use rialto_model::{call::CallTarget, media, message::Part};
 
 use super::error::ServiceError;

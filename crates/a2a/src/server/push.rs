@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{PushAuthentication, PushConfig, PushList, PushListing, PushRef},
     wire::Wire,
 };
-use rialto_edge::address::Reach;
+use rialto_http_client::address::Reach;
 use rialto_model::{
     call::EntryProtocol,
     credential::Secret,

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_a2a_wire::{answer, delivery, task::StreamEvent, wire::Wire};
-use rialto_edge::fetch::{Fetch, FetchRequest};
+use rialto_a2a_codec::{answer, delivery, task::StreamEvent, wire::Wire};
+use rialto_http_client::fetch::{Fetch, FetchRequest};
 use rialto_model::{
     card::Dialect,
     clock::Clock,

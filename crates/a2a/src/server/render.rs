@@ -1,6 +1,6 @@
 //! Conversion of tasks and events to A2A.
 
-use rialto_a2a_wire::task::{
+use rialto_a2a_codec::task::{
     A2aState, A2aStatus, A2aTask as Told, ArtifactUpdate, StatusUpdate, StreamEvent,
 };
 use rialto_model::{

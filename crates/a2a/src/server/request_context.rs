@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Uri, header, request::Parts};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     rest::Release,
     wire::Wire,
 };
-use rialto_edge::trace;
+use rialto_http_server::trace;
 use rialto_model::{
     agent::Agent,
     call::{Caller, EntryProtocol},

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use rialto_a2a_wire::{error::ErrorCode, request::SendRequest};
+use rialto_a2a_codec::{error::ErrorCode, request::SendRequest};
 use rialto_engine::{DispatchRequest, hash_parts, message_hashes};
 use rialto_model::{
     agent::Agent,

@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response, sse::Event},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::ErrorCode,
     rest::{self, Release},
@@ -54,7 +54,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let body = match rialto_edge::body::read_to_end(body).await {
+    let body = match rialto_http_server::body::read_to_end(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
@@ -77,7 +77,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     }
     let visit = A2aRequestContext {
         base: service.site.url_for(&parts.uri, &parts.headers, &caller.scope),
-        trace: rialto_edge::trace::from_headers(&parts.headers),
+        trace: rialto_http_server::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: EntryProtocol::A2aRest,

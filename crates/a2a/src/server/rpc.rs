@@ -12,7 +12,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     answer,
     error::{ErrorCode, RpcError},
     request::A2aRequest as Asked,
@@ -20,7 +20,7 @@ use rialto_a2a_wire::{
     task::StreamEvent,
     wire::Wire,
 };
-use rialto_edge::event_stream;
+use rialto_http_server::event_stream;
 use rialto_model::{
     agent::Agent,
     call::{Caller, EntryProtocol},
@@ -74,7 +74,7 @@ pub(crate) async fn serve_agent(
 ) -> Response {
     match service.agent(request.extensions().get::<Caller>(), &slug).await {
         Ok(agent) => Box::pin(answered(&service, request, Some(agent))).await,
-        Err(trouble) => match rialto_edge::body::read_to_end(request.into_body()).await {
+        Err(trouble) => match rialto_http_server::body::read_to_end(request.into_body()).await {
             Ok(body) => json(refuse(&rpc::id_of(&body), Wire::V10, &trouble.error)),
             Err(refusal) => refusal,
         },
@@ -86,7 +86,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let body = match rialto_edge::body::read_to_end(body).await {
+    let body = match rialto_http_server::body::read_to_end(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
@@ -99,7 +99,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     }
     let visit = A2aRequestContext {
         base: String::new(),
-        trace: rialto_edge::trace::from_headers(&parts.headers),
+        trace: rialto_http_server::trace::from_headers(&parts.headers),
         extensions: extension::named(&parts.headers),
         caller,
         door: EntryProtocol::A2aJsonRpc,
@@ -239,7 +239,7 @@ fn written(id: &Id, wire: Wire, reply: &ServiceReply) -> String {
         ServiceReply::Sent { answer, .. } if wire == Wire::V10 => {
             rpc::encode_result(id, &answer::encode_send(Wire::V10, answer))
         }
-        ServiceReply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door, .. }
+        ServiceReply::Sent { answer: rialto_a2a_codec::task::SendAnswer::Task(task), door, .. }
         | ServiceReply::Task { task, door } => {
             let manner = RpcStyle::of(wire, *door);
             if manner.is_plain {

@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use http::HeaderMap;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::ErrorCode,
     request::{A2aRequest as Asked, GetTask, PushConfig, PushList, SendRequest, TaskRef},
     task::{A2aTask as Told, SendAnswer, TaskList},
     wire::Wire,
 };
-use rialto_edge::public_url::PublicUrl;
 use rialto_engine::{CallHandle, CallRequest, CallStart, CallUpdate, ConversationMessage, Engine};
+use rialto_http_server::public_url::PublicUrl;
 use rialto_model::{
     agent::Agent,
     call::{CallTarget, Caller, EntryProtocol, OriginalMessage},
@@ -86,7 +86,7 @@ pub enum ServiceReply {
 impl ServiceReply {
     /// Sets the response's headers: guardrail warnings and active extensions.
     pub(crate) fn put_beside(&self, wire: Wire, headers: &mut HeaderMap) {
-        rialto_edge::guardrail_header::insert(headers, self.notice().as_ref());
+        rialto_http_server::guardrail_header::insert(headers, self.notice().as_ref());
         if let Self::Sent { activated, .. } = self {
             extension::tell(wire, activated, headers);
         }

@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
-use rialto_a2a_wire::task::StreamEvent;
-use rialto_edge::stream_limits::StreamSlot;
+use rialto_a2a_codec::task::StreamEvent;
 use rialto_engine::TaskSubscription;
+use rialto_http_server::stream_limits::StreamSlot;
 use rialto_model::{
     event::RecordedEvent,
     task::{Task, TaskState},

@@ -2,7 +2,7 @@
 //!
 //! They get a minimal response: the task's id, its state, and each result as text (JSON where the result is).
 
-use rialto_a2a_wire::task::{A2aState, A2aTask, StreamEvent};
+use rialto_a2a_codec::task::{A2aState, A2aTask, StreamEvent};
 use rialto_model::{
     json::Json,
     message::{Artifact, Content, Part},

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_a2a::discover::Discoverer;
-use rialto_a2a_wire::card::signature::{Signer, VerificationKeys, sign};
-use rialto_edge::{
-    client::{Config, HttpClient},
+use rialto_a2a_codec::card::signature::{Signer, VerificationKeys, sign};
+use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
+use rialto_http_client::{
+    Config, HttpClient,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
-use rialto_engine::peer::{Discovery, DiscoveryError, DiscoveryRequest, Fetched};
 use rialto_model::{
     agent::SignatureStatus,
     backing::Backing,
@@ -77,7 +77,7 @@ async fn a_card_is_found_at_the_well_known_place() {
 #[tokio::test]
 async fn the_card_we_have_is_not_read_again() {
     let script = Script::start([json(CARD), json(&CARD.replace("Forecast", "Outlook"))]).await;
-    let known = Some(Arc::new(rialto_a2a_wire::card::decode(CARD).unwrap()));
+    let known = Some(Arc::new(rialto_a2a_codec::card::decode(CARD).unwrap()));
     let found = look_for(DiscoveryRequest { known: known.clone(), ..place(&script) }).await.unwrap();
     assert!(matches!(found, Fetched::Unchanged), "{found:?}");
     let found = look_for(DiscoveryRequest { known, ..place(&script) }).await.unwrap();
@@ -318,5 +318,5 @@ async fn what_a_signature_does_not_cover_is_not_taken() {
     let found = discoverer(keys(OUR_PUBLIC_KEY)).fetch(&place(&script)).await.unwrap();
     let Fetched::Card { card, .. } = found else { panic!("{found:?}") };
     assert!(card.interfaces.is_empty(), "{:?}", card.interfaces);
-    assert_eq!(rialto_a2a_wire::card::decode(card.raw.get()).unwrap(), *card);
+    assert_eq!(rialto_a2a_codec::card::decode(card.raw.get()).unwrap(), *card);
 }

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_a2a::backend::Config;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::{ErrorCode, RpcError},
     grpc::{self, GrpcStatus},
     request::{A2aOperation, A2aRequest},
     rpc::{self, Id},
     wire::Wire,
 };
-use rialto_edge::client;
+use rialto_http_client::{self as client};
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},

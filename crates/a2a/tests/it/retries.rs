@@ -10,7 +10,7 @@ use std::{
 
 use http::{StatusCode, header};
 use rialto_a2a::backend::Config;
-use rialto_edge::fetch::{FetchError, FetchRequest, FetchResponse};
+use rialto_http_client::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
     agent::Agent,
     call::Call,

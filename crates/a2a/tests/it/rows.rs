@@ -11,11 +11,8 @@ use rialto_a2a::{
     backend::{A2aBackend, A2aBackendDeps, Config},
     credential::{SecretResolver, no_store, resolver},
 };
-use rialto_edge::{
-    client::{self, HttpClient},
-    fetch::Fetch,
-};
 use rialto_engine::peer::{DialectObserver, Peer};
+use rialto_http_client::{self as client, HttpClient, fetch::Fetch};
 use rialto_model::{
     agent::{Agent, AgentTrust, Health},
     backing,

@@ -18,7 +18,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use rialto_a2a_wire::grpc::GrpcStatus;
+use rialto_a2a_codec::grpc::GrpcStatus;
 use serde_json::Value;
 use tokio::net::TcpListener;
 

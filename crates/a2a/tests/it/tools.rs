@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
-use rialto_edge::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
 use rialto_engine::RecordingHook;
+use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
     agent::{Agent, AgentTrust},
     audit_event::{AuditEvent, AuditPhase, InvocationOutcome},

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rialto_a2a::backend::Config;
-use rialto_edge::client;
+use rialto_http_client::{self as client};
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rialto_model::{agent::Health, routing::SuccessRate};
-use rialto_route::scoring::{self, ScoringCandidate, ScoringRules};
+use rialto_routing::scoring::{self, ScoringCandidate, ScoringRules};
 
 /// Number of dispatches over which recovery is measured.
 const WINDOW: usize = 50;

@@ -8,8 +8,8 @@ use rialto_admin::{
     agent_scores::{self, WorkTypeScores},
     agents, policies,
 };
-use rialto_edge::session::API;
 use rialto_engine::diff::CardDiff;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, Probe},
     failure::Failure,

@@ -8,8 +8,8 @@ use rialto_admin::{
     refresh_job::{self, RefreshJob},
 };
 use rialto_api_types::agents::NewAgent;
-use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, Health},
     clock::Timestamp,

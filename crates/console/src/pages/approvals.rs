@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use rialto_admin::{approvals, tenants::project_path};
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     approval::{Approval, ApprovalTarget},
     clock::Timestamp,

@@ -6,7 +6,7 @@ use rialto_admin::{
     audit::{self, AuditQuery, outcome_word},
     verify_job::{self, VerifyJob},
 };
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     audit_event::AuditPhase,
     clock::Timestamp,

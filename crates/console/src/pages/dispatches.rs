@@ -6,7 +6,7 @@ use rialto_admin::{
     agent_scores::{self, WorkTypeScores},
     dispatches::{self, DispatchQuery},
 };
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     failure::Failure,
     ids::DispatchId,

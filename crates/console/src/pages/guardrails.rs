@@ -4,7 +4,7 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_admin::guardrails::{self, CHECKS, GuardrailTestOutcome, GuardrailTestRequest};
-use rialto_guard::{
+use rialto_guardrails::{
     config::{CheckAction as GuardAction, CheckDirection},
     scoped_rules::{GuardrailScope, ScopedGuardrail},
 };

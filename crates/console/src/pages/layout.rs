@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_admin::approvals::MAX_COUNTED;
-use rialto_edge::status;
+use rialto_http_server::status;
 use rialto_model::{
     clock::Timestamp,
     failure::{Failure, FailureKind},

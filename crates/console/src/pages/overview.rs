@@ -4,7 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_admin::overview::{Overview, overview};
 use rialto_api_types::overview::RecentCalls;
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::failure::Failure;
 
 use super::{

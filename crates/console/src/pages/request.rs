@@ -7,7 +7,7 @@ use axum::{
 };
 use http::{HeaderMap, Method, header};
 use rialto_admin::{Administration, approvals, tenants::project_path};
-use rialto_edge::session::BrowserSession;
+use rialto_http_server::session::BrowserSession;
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},
@@ -46,7 +46,7 @@ impl PageRequest {
         let (caller, session) = (parts.extensions.get::<Caller>(), parts.extensions.get::<BrowserSession>());
         let (Some(caller), Some(session)) = (caller.cloned(), session.cloned()) else {
             let failure = Failure::new(FailureKind::Unauthenticated, "this request has no caller");
-            return Err(Box::new(rialto_edge::problem::respond(&failure)));
+            return Err(Box::new(rialto_http_server::problem::respond(&failure)));
         };
         let query = parse_pairs(parts.uri.query().unwrap_or_default().as_bytes());
         let theme = layout::theme(&parts.headers);

@@ -7,11 +7,7 @@ use rialto_admin::{
     runs::{self, RunOptions, RunView},
     tasks,
 };
-use rialto_edge::session::API;
-use rialto_flow::{
-    definition::Workflow,
-    graph::{NodeMarker, NodeMarkers},
-};
+use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
     clock::Timestamp,
@@ -19,6 +15,10 @@ use rialto_model::{
     flow::{FlowStep, RunState, StepState},
     json::Json,
     message::Part,
+};
+use rialto_workflow::{
+    definition::Workflow,
+    graph::{NodeMarker, NodeMarkers},
 };
 
 use super::{

@@ -9,7 +9,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
 use rialto_admin::{Administration, sessions};
-use rialto_edge::session::{BrowserSession, SIGN_IN, SignInRequest};
+use rialto_http_server::session::{BrowserSession, SIGN_IN, SignInRequest};
 use rialto_model::failure::Failure;
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ use rialto_admin::{approvals, dispatches, inspection, tasks};
 use rialto_api_types::tasks::{
     CallInspection, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
 };
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
     backing::Backing,

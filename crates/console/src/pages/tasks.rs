@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use rialto_admin::tasks::{self, TaskQuery};
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
     failure::{Failure, FailureKind},

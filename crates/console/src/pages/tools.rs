@@ -7,7 +7,7 @@ use rialto_admin::{
     agents,
     tools::{self, is_available},
 };
-use rialto_edge::session::API;
+use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, RowStorage},
     backing::BackingTransport,

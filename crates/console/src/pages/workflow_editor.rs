@@ -7,12 +7,12 @@ use rialto_admin::{
     workflow_drafts::{self, CheckedDraft, WorkflowDraft},
     workflows,
 };
-use rialto_flow::{graph::NodeMarkers, problem::DefinitionProblem};
 use rialto_model::{
     failure::{Failure, FailureKind},
     flow::FlowStatus,
 };
 use rialto_policy::Action;
+use rialto_workflow::{graph::NodeMarkers, problem::DefinitionProblem};
 
 use super::{
     layout::{self, PageContent, PageFrame},

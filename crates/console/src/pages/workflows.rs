@@ -7,11 +7,7 @@ use rialto_admin::{
     runs,
     workflows::{self, WorkflowListItem, WorkflowView},
 };
-use rialto_edge::session::API;
-use rialto_flow::{
-    definition::{Workflow, WorkflowTrigger},
-    graph::{self, DrawingFormat, NodeMarkers},
-};
+use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
     failure::{Failure, FailureKind},
@@ -21,6 +17,10 @@ use rialto_model::{
     message::Part,
 };
 use rialto_policy::Action;
+use rialto_workflow::{
+    definition::{Workflow, WorkflowTrigger},
+    graph::{self, DrawingFormat, NodeMarkers},
+};
 
 use super::{
     layout::{self, PageContent, PageFrame},

@@ -22,20 +22,19 @@ use rialto_admin::{
     },
 };
 use rialto_api_types::policies::PolicyPlace;
-use rialto_edge::{
-    admission::{AdmissionLayer, AdmissionService, RouteRule},
-    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
-    host_check::HostCheck,
-    listener::ConnectionPeer,
-    session::{API, BrowserSessions, CookieSealing, PAGES},
-};
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
     peer::Peer,
     peer_by_backing::{Discoveries, Peers},
     registry::{Deployment, Registration},
 };
-use rialto_flow::run::{self, RunnerDeps, WorkflowRunner};
+use rialto_http_server::{
+    admission::{AdmissionLayer, AdmissionService, RouteRule},
+    auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
+    host_check::HostCheck,
+    listener::ConnectionPeer,
+    session::{API, BrowserSessions, CookieSealing, PAGES},
+};
 use rialto_model::{
     agent::{Agent, AgentTrust},
     backing::{self, Backing, BackingTransport, McpServerBacking},
@@ -56,6 +55,7 @@ use rialto_testkit::{
     agents,
     peer::{ScriptedDiscovery, ScriptedPeer},
 };
+use rialto_workflow::run::{self, RunnerDeps, WorkflowRunner};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -185,13 +185,13 @@ impl Fixture {
             store: store.clone(),
             flows: flows.clone(),
             host,
-            site: rialto_edge::public_url::PublicUrl::default(),
+            site: rialto_http_server::public_url::PublicUrl::default(),
             needs_token,
             is_local: false,
             allow_private: false,
             allow_secrets: more.contains("machine-secrets"),
             max_body_bytes: 100_000,
-            streams: rialto_edge::stream_limits::StreamLimits::default(),
+            streams: rialto_http_server::stream_limits::StreamLimits::default(),
             stop: CancellationToken::new(),
         });
         let authentication = authentication(&store, clock.clone(), needs_token).await;
@@ -613,7 +613,7 @@ fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> AdmissionLayer
 fn row(caller: &str, token: &str, rights: TokenScopes) -> Token {
     Token {
         id: format!("tok_{caller}"),
-        hash: rialto_edge::auth::hash_token(token),
+        hash: rialto_http_server::auth::hash_token(token),
         scope: Scope::default(),
         caller: caller.into(),
         kind: CallerKind::User,
@@ -627,11 +627,12 @@ fn row(caller: &str, token: &str, rights: TokenScopes) -> Token {
 }
 
 fn issuers(clock: &Arc<dyn Clock>) -> TrustedIssuers {
-    let nobody = |_: rialto_edge::fetch::FetchRequest| -> Result<rialto_edge::fetch::FetchResponse, rialto_edge::fetch::FetchError> {
-        unreachable!("there are no issuers")
-    };
-    let fetch: Arc<dyn rialto_edge::fetch::Fetch> = Arc::new(nobody);
-    TrustedIssuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
+    let nobody = |_: rialto_http_client::fetch::FetchRequest| -> Result<
+        rialto_http_client::fetch::FetchResponse,
+        rialto_http_client::fetch::FetchError,
+    > { unreachable!("there are no issuers") };
+    let fetch: Arc<dyn rialto_http_client::fetch::Fetch> = Arc::new(nobody);
+    TrustedIssuers::new(rialto_http_server::auth::Config::default(), &fetch, clock).unwrap()
 }
 
 /// Sessions sealed by reversing their bytes, which is enough for tests.

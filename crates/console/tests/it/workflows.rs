@@ -1,7 +1,6 @@
 //! Pages of workflows and runs.
 
 use futures::{StreamExt, stream};
-use rialto_flow::run::NewDefinition;
 use rialto_model::{
     agent::AgentTrust,
     event::{Event, EventAside, QuestionKind},
@@ -13,6 +12,7 @@ use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, accepted, finished_with},
 };
+use rialto_workflow::run::NewDefinition;
 
 use crate::fixture::{ANN, BOB, Fixture, TestResponse};
 

@@ -1,7 +1,7 @@
 //! Authentication with our own tokens.
 
 use http::{StatusCode, header};
-use rialto_edge::auth::Authentication;
+use rialto_http_server::auth::Authentication;
 use rialto_model::{
     call::Caller,
     clock::Clock,

@@ -17,7 +17,7 @@ use http::StatusCode;
 use http_body_util::Empty;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rialto_edge::{
+use rialto_http_server::{
     listener::{ConnectionLimits, Connections, Deadlines, HttpListener, PerAddress},
     worker_threads::WorkerThreads,
 };

@@ -8,10 +8,10 @@ use std::sync::{
 use axum::{Extension, Router, routing};
 use futures::StreamExt;
 use http::{HeaderValue, StatusCode, header};
-use rialto_edge::{
+use rialto_http_client::fetch::{Fetch, FetchResponse};
+use rialto_http_server::{
     admission::{AdmissionLayer, RouteRule},
     auth::{self, Authentication, BearerAuthenticator, Config, IssuerConfig, TokenCache, TrustedIssuers},
-    fetch::{Fetch, FetchResponse},
     host_check::HostCheck,
     public_url::PublicUrl,
 };

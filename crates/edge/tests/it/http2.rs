@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper_util::{rt::TokioExecutor, rt::TokioIo, server::conn::auto, service::TowerToHyperService};
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
     address::Reach,
-    client::{Config, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest},
 };
 use rustls::{

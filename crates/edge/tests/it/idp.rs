@@ -15,7 +15,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, StatusCode, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, jwk::Jwk};
 use parking_lot::Mutex;
-use rialto_edge::auth::{IssuerConfig, ReplayPolicy, TokenCallerKind};
+use rialto_http_server::auth::{IssuerConfig, ReplayPolicy, TokenCallerKind};
 use serde_json::{Value, json};
 
 use crate::{fixture::noon, server::Server};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::future::join_all;
 use http::{StatusCode, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
-use rialto_edge::{
+use rialto_http_client::fetch::Fetch;
+use rialto_http_server::{
     auth::{Config, IssuerConfig, ReplayPolicy, TrustedIssuers},
-    fetch::Fetch,
     public_url::PublicUrl,
 };
 use rialto_model::{

@@ -2,13 +2,12 @@ use std::{collections::BTreeSet, num::NonZero, sync::Arc};
 
 use axum::{Router, routing};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
-    admission::AdmissionLayer,
-    auth::Authentication,
     fetch::{Fetch, FetchRequest},
-    host_check::HostCheck,
-    listener::HttpListener,
+};
+use rialto_http_server::{
+    admission::AdmissionLayer, auth::Authentication, host_check::HostCheck, listener::HttpListener,
     worker_threads::WorkerThreads,
 };
 use rialto_model::call::Caller;

@@ -4,9 +4,9 @@ use axum::{Router, body::Body, routing};
 use bytes::Bytes;
 use futures::stream;
 use http::{HeaderValue, Method, StatusCode, header};
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
     address::Reach,
-    client::{Config, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{io::AsyncWriteExt, sync::mpsc};

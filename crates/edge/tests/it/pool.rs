@@ -4,9 +4,9 @@ use axum::{Router, routing};
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{Method, StatusCode};
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
     address::Reach,
-    client::{Config, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest},
 };
 use tokio::{

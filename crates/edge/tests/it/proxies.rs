@@ -3,8 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use http::Method;
-use rialto_edge::{
-    client::{ClientEnv, Config, HttpClient},
+use rialto_http_client::{
+    ClientEnv, Config, HttpClient,
     fetch::{Fetch, FetchError, FetchRequest},
     proxy::ProxyRules,
 };
@@ -50,7 +50,7 @@ pub(crate) fn client(proxy: &Server, config: &Config) -> HttpClient {
     let proxies = ProxyRules::from_env(move |name| {
         (name == "ALL_PROXY").then(|| format!("http://me:hunter2@{address}"))
     });
-    let resolver: rialto_edge::client::DnsResolver = Arc::new(|name| {
+    let resolver: rialto_http_client::DnsResolver = Arc::new(|name| {
         let found: Result<Vec<IpAddr>, _> = match name {
             "inner.example" => Ok(vec![[10, 0, 0, 7].into()]),
             "outer.example" => Ok(vec![[1, 1, 1, 1].into()]),
@@ -136,7 +136,7 @@ async fn this_machine_is_called_directly() {
     let client = client(&server, &config);
     let mut request =
         FetchRequest::new(Method::GET, format!("https://127.0.0.1:{}/", inside.port()).parse().unwrap());
-    request.reach = rialto_edge::address::Reach::Private;
+    request.reach = rialto_http_client::address::Reach::Private;
     let _ = client.fetch(request).await;
     assert_eq!(server.accepted(), 0);
 }

@@ -12,9 +12,9 @@ use std::{
 
 use axum::{Router, response::Redirect, routing};
 use http::Method;
-use rialto_edge::{
+use rialto_http_client::{
+    ClientEnv, Config, DnsResolver, HttpClient,
     address::Reach,
-    client::{ClientEnv, Config, DnsResolver, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest},
 };
 

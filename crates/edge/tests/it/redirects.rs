@@ -4,7 +4,7 @@ use axum::{
     routing,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
     fetch::{FetchError, FetchRequest},
 };

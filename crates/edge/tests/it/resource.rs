@@ -1,7 +1,8 @@
 //! OAuth metadata for clients, and scopes of callers.
 
 use http::{StatusCode, header};
-use rialto_edge::{fetch::FetchResponse, public_url::PublicUrl};
+use rialto_http_client::fetch::FetchResponse;
+use rialto_http_server::public_url::PublicUrl;
 use rialto_model::{
     store::Token,
     token_scopes::{TokenScope, TokenScopes},

@@ -10,9 +10,9 @@ use std::{
 
 use axum::{Router, serve::ListenerExt};
 use http::{Method, Uri};
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
     address::Reach,
-    client::{Config, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use tokio::{

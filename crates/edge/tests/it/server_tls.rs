@@ -4,11 +4,13 @@ use std::{fs, net::SocketAddr, num::NonZero, path::Path, sync::Arc, time::Durati
 
 use axum::{Extension, Router, routing};
 use http::{HeaderValue, header};
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
+    fetch::{Fetch, FetchError},
+};
+use rialto_http_server::{
     admission::AdmissionLayer,
     auth::{Authentication, BearerAuthenticator, Config as AuthConfig, TokenCache, TrustedIssuers},
-    client::{Config, HttpClient},
-    fetch::{Fetch, FetchError},
     host_check::HostCheck,
     listener::{
         ClientCertificate, ClientCertificateMode, ConnectionLimits, Deadlines, HttpListener, ServerTls,
@@ -146,7 +148,7 @@ fn client(certificate: &str, caller: &str) -> ClientCertificate {
         caller: caller.to_owned(),
         org: Some("acme".to_owned()),
         project: None,
-        kind: rialto_edge::auth::TokenCallerKind::Agent,
+        kind: rialto_http_server::auth::TokenCallerKind::Agent,
         scope: "call discover".to_owned(),
     }
 }

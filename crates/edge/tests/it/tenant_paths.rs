@@ -1,7 +1,7 @@
 //! Orgs and projects, by path and by name.
 
 use http::{StatusCode, header};
-use rialto_edge::{auth::Authentication, public_url::PublicUrl};
+use rialto_http_server::{auth::Authentication, public_url::PublicUrl};
 use rialto_model::{
     call::Caller,
     ids::{OrgId, ProjectId, Scope},

@@ -6,8 +6,8 @@ use std::{
     thread,
 };
 
-use rialto_edge::{
-    client::{ClientIdentity, Config, HttpClient},
+use rialto_http_client::{
+    ClientIdentity, Config, HttpClient,
     fetch::{Fetch, FetchError},
 };
 use rustls::{

@@ -3,7 +3,7 @@
 use std::{num::NonZero, time::Duration};
 
 use axum::{Router, http::StatusCode};
-use rialto_edge::{listener::HttpListener, worker_threads::WorkerThreads};
+use rialto_http_server::{listener::HttpListener, worker_threads::WorkerThreads};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

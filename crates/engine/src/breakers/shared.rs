@@ -20,7 +20,7 @@ use rialto_model::{
     maps::FastMap,
     store::{BreakerOpening, OPENING_SHARED_FOR},
 };
-use rialto_route::breaker::Breaker;
+use rialto_routing::breaker::Breaker;
 
 use super::{AgentBreaker, Breakers};
 

@@ -9,7 +9,7 @@ use rialto_model::{
     clock::Timestamp,
     json::Json,
 };
-use rialto_route::breaker::Breaker;
+use rialto_routing::breaker::Breaker;
 use serde::Serialize;
 
 use crate::journal::TaskJournal;

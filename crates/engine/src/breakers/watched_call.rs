@@ -11,7 +11,7 @@ use std::{
 
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::BoxStream};
 use rialto_model::event::Event;
-use rialto_route::breaker::BreakerEvent;
+use rialto_routing::breaker::BreakerEvent;
 
 use super::{BreakerTransition, Breakers, CallFacts, signal_of};
 use crate::journal::TaskJournal;

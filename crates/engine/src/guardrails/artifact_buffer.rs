@@ -130,7 +130,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use proptest::prelude::*;
-    use rialto_guard::{
+    use rialto_guardrails::{
         Findings, GuardrailRuleset,
         config::{CheckDirection, Guardrail, GuardrailCheck},
     };

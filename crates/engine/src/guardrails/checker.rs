@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use rialto_guard::{
+use rialto_guardrails::{
     ClassifierCheck, ContentFinding, FindingVerdict, GuardrailRuleset, PartField,
     classifier::{MAX_REQUEST_TEXT_BYTES, OnError},
     config::{CheckAction, CheckDirection},
@@ -132,7 +132,7 @@ fn text_of(part: &Part) -> Option<Cow<'_, str>> {
     let text = match &part.content {
         Content::Text(text) => Cow::Borrowed(text.as_str()),
         Content::Data(json) | Content::Unknown(json) => Cow::Borrowed(json.get()),
-        Content::Raw(raw) => Cow::Owned(rialto_guard::text_of_file(part, raw)?),
+        Content::Raw(raw) => Cow::Owned(rialto_guardrails::text_of_file(part, raw)?),
         Content::Url(_) => return None,
     };
     (!text.trim().is_empty()).then_some(text)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::BoxStream};
-use rialto_guard::config::CheckDirection as Aim;
+use rialto_guardrails::config::CheckDirection as Aim;
 use rialto_model::{
     audit_event::SkillInvocation,
     call::{Call, CallTarget, Caller, CancelRequest, EntryProtocol, FollowRequest},

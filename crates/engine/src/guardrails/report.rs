@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_guard::{ContentFinding, FindingVerdict, Findings};
+use rialto_guardrails::{ContentFinding, FindingVerdict, Findings};
 use rialto_model::{
     audit_event::{AuditPhase, SkillInvocation},
     failure::{Failure, FailureKind},

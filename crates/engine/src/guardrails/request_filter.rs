@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rialto_guard::{
+use rialto_guardrails::{
     FindingVerdict,
     config::{CheckAction as Strictness, CheckDirection as Aim},
     scoped_rules::CalledSkill,

@@ -10,7 +10,7 @@ use futures::{
     StreamExt,
     stream::{self, BoxStream},
 };
-use rialto_guard::{ContentFinding, FindingVerdict, PartField, config::CheckAction};
+use rialto_guardrails::{ContentFinding, FindingVerdict, PartField, config::CheckAction};
 use rialto_model::{
     audit_event::SkillInvocation,
     event::{Event, RemoteIds},

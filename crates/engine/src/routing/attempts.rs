@@ -12,7 +12,7 @@ use rialto_model::{
     routing::{AssignmentEnd, AssignmentOutcome, SlotAssignment, SlotReservation},
     task::TaskState,
 };
-use rialto_route::scoring;
+use rialto_routing::scoring;
 
 use super::{Assigned, DispatchRequest, DispatchService, select_agent::AgentSelection};
 use crate::{call_handle::CallHandle, call_run::RunEnd, request::CallRequest, store_failure::store_failure};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_route::{breaker::BreakerRules, scoring::ScoringRules};
+use rialto_routing::{breaker::BreakerRules, scoring::ScoringRules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

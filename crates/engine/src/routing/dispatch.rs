@@ -12,7 +12,7 @@ use rialto_model::{
     store::{Store, StoreError},
     trace::Trace,
 };
-use rialto_route::scoring;
+use rialto_routing::scoring;
 use tokio_util::sync::CancellationToken;
 
 use super::{Router, attempts::DispatchAttempt, select_agent::SelectionPurpose};

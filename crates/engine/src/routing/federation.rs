@@ -17,7 +17,7 @@ use rialto_model::{
     message::Part,
     routing::WorkDescription,
 };
-use rialto_route::skill_index::{SkillIndex, SkillMatch};
+use rialto_routing::skill_index::{SkillIndex, SkillMatch};
 use tokio::sync::Mutex;
 
 use super::{DispatchService, select_agent::RoutingSnapshot};

@@ -21,7 +21,7 @@ use rialto_model::{
         RoutingStats, RoutingStatsQuery, WorkDescription,
     },
 };
-use rialto_route::{
+use rialto_routing::{
     scoring::{self, ScoredCandidate, ScoringCandidate},
     skill_index::SkillMatch,
 };

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{CallUpdate, DispatchRequest, GuardrailSet, guardrails::Asker};
-use rialto_guard::{
+use rialto_guardrails::{
     classifier::{ClassifierOptions, ClassifyResponse},
     scoped_rules::Guardrails,
 };

@@ -11,18 +11,16 @@ use std::{
 
 use http::StatusCode;
 use parking_lot::Mutex;
-use rialto_edge::{
-    address::Reach,
-    process::{ChildProcess, StderrTail},
-    secret_templates,
-};
 use rialto_engine::peer::DiscoveryError;
+use rialto_http_client::address::Reach;
 use rialto_model::{
     backing::{BackingEndpoint, BackingTransport, ProcessCommand},
     card::Card,
     failure::{Failure, FailureKind},
     json::Json,
+    secret_templates,
 };
+use rialto_process::{ChildProcess, StderrTail};
 use rmcp::{
     RoleClient, ServiceError,
     model::{

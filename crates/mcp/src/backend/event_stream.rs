@@ -8,7 +8,7 @@ use futures::{
     Stream, StreamExt,
     stream::{self, BoxStream},
 };
-use rialto_edge::fetch::FetchBody;
+use rialto_http_client::fetch::FetchBody;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 

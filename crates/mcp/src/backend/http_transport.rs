@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };

@@ -9,7 +9,7 @@ use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };

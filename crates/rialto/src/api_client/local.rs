@@ -6,7 +6,7 @@ use axum::{
 };
 use http::{Request, header};
 use rialto_admin::Administration;
-use rialto_edge::in_process;
+use rialto_http_server::in_process;
 use rialto_model::failure::{Failure, FailureKind};
 
 use super::request::{ApiRequest, ApiResponse};

@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use axum::body::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use rialto_edge::{
+use rialto_http_client::{
+    ClientEnv, HttpClient,
     address::Reach,
-    client::{ClientEnv, HttpClient},
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
     proxy::ProxyRules,
 };

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     async fn there_and_back(failure: &Failure) -> Failure {
-        let (head, body) = rialto_edge::problem::respond(failure).into_parts();
+        let (head, body) = rialto_http_server::problem::respond(failure).into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
         parse_failure(&ApiResponse {
             status: head.status,

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use http::{HeaderValue, Method, StatusCode, header};
-use rialto_a2a_wire::sse::{SseEvent, SseParser};
-use rialto_edge::fetch::{FetchBody, FetchRequest};
+use rialto_a2a_codec::sse::{SseEvent, SseParser};
+use rialto_http_client::fetch::{FetchBody, FetchRequest};
 use rialto_model::failure::{Failure, FailureKind};
 
 use super::remote::RemoteApi;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rialto_guard::config::{CheckAction, CheckDirection};
+use rialto_guardrails::config::{CheckAction, CheckDirection};
 
 use super::OutputOptions;
 

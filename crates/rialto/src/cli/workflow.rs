@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rialto_flow::graph::DrawingFormat;
+use rialto_workflow::graph::DrawingFormat;
 
 use super::{OutputOptions, StoredWorkflowCommand};
 

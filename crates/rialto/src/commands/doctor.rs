@@ -337,7 +337,7 @@ async fn check_webhooks(program: &App) -> Vec<DoctorFinding> {
 
 async fn check_address(program: &App) -> DoctorFinding {
     let address = &program.config.server.addr;
-    match rialto_edge::listener::HttpListener::open(address).await {
+    match rialto_http_server::listener::HttpListener::open(address).await {
         Ok(_) => ok_finding("address", format!("{address} is free for `rialto serve`")),
         Err(_) => warning(
             "address",

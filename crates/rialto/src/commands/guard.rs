@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rialto_admin::guardrails::GuardrailTestRequest;
 use rialto_api_types::guardrails::{GuardrailFinding, GuardrailTest, GuardrailTestResult, GuardrailVerdict};
-use rialto_guard::config::Guardrail;
+use rialto_guardrails::config::Guardrail;
 use rialto_model::{ids::OrgId, json::Json, message::Content};
 
 use crate::{

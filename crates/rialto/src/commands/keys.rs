@@ -7,7 +7,7 @@ use aws_lc_rs::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rialto_a2a_wire::card::signature::Signer;
+use rialto_a2a_codec::card::signature::Signer;
 use rialto_model::ids::fresh;
 use serde_json::json;
 
@@ -93,7 +93,7 @@ fn encode_pem(kid: &str, der: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rialto_a2a_wire::card::signature::{SignatureVerdict, VerificationKeys as Public, sign, verify};
+    use rialto_a2a_codec::card::signature::{SignatureVerdict, VerificationKeys as Public, sign, verify};
 
     use super::*;
 

@@ -98,7 +98,7 @@ fn read_card(path: &str) -> Result<Card, String> {
         return Err(format!("not a file of at most {MAX_CARD_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    rialto_a2a_wire::card::decode(&text).map_err(|error| error.to_string())
+    rialto_a2a_codec::card::decode(&text).map_err(|error| error.to_string())
 }
 
 /// An address as it may be shown: a password in it is not.

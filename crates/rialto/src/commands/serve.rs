@@ -12,7 +12,9 @@ use axum::Router;
 use futures::FutureExt;
 use rialto_a2a::{instance::Instance, server::CARDS};
 use rialto_admin::{Administration, AdministrationDeps, agents};
-use rialto_edge::{
+use rialto_engine::{AdminRecord, NodeIdentity};
+use rialto_functions::call_endpoint;
+use rialto_http_server::{
     admission::{AdmissionLayer, AdmissionService, RouteRule},
     auth::{Authentication, BearerAuthenticator, TokenCache, TrustedIssuers},
     host_check::HostCheck,
@@ -20,8 +22,6 @@ use rialto_edge::{
     session::{API, BrowserSessions, PAGES},
     worker_threads::WorkerThreads,
 };
-use rialto_engine::{AdminRecord, NodeIdentity};
-use rialto_function::call_endpoint;
 use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,

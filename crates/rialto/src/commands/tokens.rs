@@ -67,7 +67,7 @@ impl TokenGrant {
     /// The row of the token with this id.
     pub(crate) fn token(self, id: String, token: &str) -> Token {
         let Self { caller, kind, rights, scope, expires_at } = self;
-        let (hash, created_at) = (rialto_edge::auth::hash_token(token), SystemClock.now());
+        let (hash, created_at) = (rialto_http_server::auth::hash_token(token), SystemClock.now());
         Token {
             id,
             hash,

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path};
 
-use rialto_flow::{
+use rialto_workflow::{
     definition::Workflow,
     graph::{self, NodeMarkers},
     problem::DefinitionProblems,

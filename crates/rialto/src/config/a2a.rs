@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use rialto_a2a::server::PublicSkills;
-use rialto_edge::stream_limits::StreamLimits;
+use rialto_http_server::stream_limits::StreamLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

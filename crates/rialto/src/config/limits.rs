@@ -51,8 +51,8 @@ pub(crate) struct ToolLimitsConfig {
 
 impl LimitsConfig {
     /// Limits of requests.
-    pub(crate) const fn request_limits(&self) -> rialto_edge::rate_limits::Config {
-        rialto_edge::rate_limits::Config {
+    pub(crate) const fn request_limits(&self) -> rialto_http_server::rate_limits::Config {
+        rialto_http_server::rate_limits::Config {
             requests_per_second: self.requests_per_second,
             burst: self.burst,
             wrong_tokens_per_minute: self.wrong_tokens_per_minute,

@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr, num::NonZero, sync::Arc, thread, time::Duration};
 
-use rialto_edge::{
+use rialto_http_server::{
     listener::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, max_connections_for},
     public_url::PublicUrl,
 };

@@ -8,9 +8,8 @@ use axum::{
     routing::post,
 };
 use http::StatusCode;
-use rialto_edge::problem;
 use rialto_engine::Engine;
-use rialto_flow::{definition::WorkflowTrigger, run::WorkflowRunner};
+use rialto_http_server::problem;
 use rialto_model::{
     call::{Caller, EntryProtocol},
     failure::{Failure, FailureKind},
@@ -18,6 +17,7 @@ use rialto_model::{
     json::{Json, MAX_DEPTH, is_too_deep},
     token_scopes::TokenScope,
 };
+use rialto_workflow::{definition::WorkflowTrigger, run::WorkflowRunner};
 use serde_json::json;
 
 use crate::app::App;
@@ -61,7 +61,7 @@ impl WorkflowHooks {
         if !caller.rights.have(TokenScope::Call) {
             return Err(TokenScope::Call.lacking());
         }
-        let trace = rialto_edge::trace::from_headers(request.headers());
+        let trace = rialto_http_server::trace::from_headers(request.headers());
         let flow = self.find_definition(&caller, path).await?;
         let input = self.read_input(request).await?;
         let target =

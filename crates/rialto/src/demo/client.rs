@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use rialto_a2a_wire::sse;
-use rialto_edge::{
+use rialto_a2a_codec::sse;
+use rialto_http_client::{
+    HttpClient,
     address::Reach,
-    client::HttpClient,
     fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl DemoMcpClient {
     /// A client of the server at `url`.
     pub(crate) fn new(url: &str) -> Result<Self, String> {
         let uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
-        Ok(Self { fetch: Arc::new(HttpClient::new(&rialto_edge::client::Config::default())), uri })
+        Ok(Self { fetch: Arc::new(HttpClient::new(&rialto_http_client::Config::default())), uri })
     }
 
     /// Makes a request; `progress` receives progress messages.

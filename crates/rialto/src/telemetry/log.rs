@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use rialto_guard::secrets::mask_secrets;
+use rialto_guardrails::secrets::mask_secrets;
 use rialto_model::audit_event::{
     AuditEvent, AuditPhase, Hook, InvocationError, InvocationOutcome, SkillInvocation,
 };

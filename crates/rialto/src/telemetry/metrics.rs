@@ -8,8 +8,8 @@ use prometheus_client::{
     metrics::MetricType,
     registry::Registry,
 };
-use rialto_edge::{listener::Connections, request_counters::RequestCounters};
 use rialto_engine::Engine;
+use rialto_http_server::{listener::Connections, request_counters::RequestCounters};
 use rialto_model::{
     agent::Agent,
     clock::{Clock, SystemClock},

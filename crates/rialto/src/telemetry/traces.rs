@@ -20,7 +20,7 @@ use prometheus_client::{
     metrics::MetricType,
 };
 use prost::Message;
-use rialto_edge::{
+use rialto_http_client::{
     address::Reach,
     fetch::{self, Fetch},
 };

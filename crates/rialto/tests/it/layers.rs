@@ -10,23 +10,23 @@ use serde_json::Value;
 /// Who may use whom.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-model", &[]),
-    ("rialto-a2a-wire", &["rialto-model"]),
+    ("rialto-a2a-codec", &["rialto-model"]),
     // Requests and responses of /api/v1: one definition for the server, the command line and the OpenAPI document.
     ("rialto-api-types", &["rialto-model"]),
     ("rialto-policy", &["rialto-model"]),
     // Who should do some work: pure, so that it can be simulated.
-    ("rialto-route", &["rialto-model"]),
+    ("rialto-routing", &["rialto-model"]),
     // What may be said: pure, so that it can be tried out beforehand and measured.
-    ("rialto-guard", &["rialto-model"]),
+    ("rialto-guardrails", &["rialto-model"]),
     // Every call passes the guardrails, whatever door it came in by.
-    ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
+    ("rialto-engine", &["rialto-guardrails", "rialto-model", "rialto-policy", "rialto-routing"]),
     // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
-    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
+    ("rialto-workflow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
-    ("rialto-hooks", &["rialto-model", "rialto-edge"]),
+    ("rialto-webhooks", &["rialto-model", "rialto-edge"]),
     // Functions, and the door to everything in plain HTTP.
-    ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    ("rialto-functions", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // Administrative operations, each once, for pages, API and commands.
     (
@@ -37,10 +37,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-policy",
             "rialto-engine",
             "rialto-edge",
-            "rialto-flow",
-            "rialto-guard",
+            "rialto-workflow",
+            "rialto-guardrails",
             // Feed of audit records.
-            "rialto-hooks",
+            "rialto-webhooks",
         ],
     ),
     // Handlers of /api/v1. They do not use the pages, and the pages do not use them.
@@ -53,10 +53,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-policy",
             "rialto-engine",
             "rialto-edge",
-            "rialto-flow",
-            "rialto-guard",
+            "rialto-workflow",
+            "rialto-guardrails",
             // Event stream of audit records.
-            "rialto-hooks",
+            "rialto-webhooks",
         ],
     ),
     // Pages below /factory.
@@ -69,13 +69,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-policy",
             "rialto-engine",
             "rialto-edge",
-            "rialto-flow",
-            "rialto-guard",
+            "rialto-workflow",
+            "rialto-guardrails",
         ],
     ),
-    ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
+    ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-codec"]),
     // Coding agents on this machine.
-    ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    ("rialto-acp-client", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     (
         "rialto",
         &[
@@ -84,15 +84,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-engine",
             "rialto-store",
             "rialto-edge",
-            "rialto-hooks",
+            "rialto-webhooks",
             "rialto-mcp",
             "rialto-a2a",
-            "rialto-acp",
-            "rialto-a2a-wire",
+            "rialto-acp-client",
+            "rialto-a2a-codec",
             "rialto-api-types",
-            "rialto-flow",
-            "rialto-function",
-            "rialto-guard",
+            "rialto-workflow",
+            "rialto-functions",
+            "rialto-guardrails",
             "rialto-admin",
             "rialto-api",
             "rialto-console",
@@ -100,7 +100,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
     // The load harness measures the codecs, the guardrails and the choice of agents directly, and starts PostgreSQL as tests do.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route", "rialto-testkit"]),
+    (
+        "rialto-bench",
+        &["rialto-model", "rialto-a2a-codec", "rialto-guardrails", "rialto-routing", "rialto-testkit"],
+    ),
 ];
 
 /// Libraries that are words of the language: any crate may use them.
@@ -124,8 +127,8 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
-    ("agent-client-protocol", &["rialto-acp"]),
-    ("aho-corasick", &["rialto-engine", "rialto-guard"]),
+    ("agent-client-protocol", &["rialto-acp-client"]),
+    ("aho-corasick", &["rialto-engine", "rialto-guardrails"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
     (
@@ -135,7 +138,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto-api",
             "rialto-console",
             "rialto-edge",
-            "rialto-function",
+            "rialto-functions",
             "rialto-mcp",
             "rialto",
         ],
@@ -145,13 +148,13 @@ const OWNERS: &[(&str, &[&str])] = &[
         &[
             "rialto",
             "rialto-a2a",
-            "rialto-a2a-wire",
-            "rialto-acp",
+            "rialto-a2a-codec",
+            "rialto-acp-client",
             "rialto-console",
             "rialto-edge",
-            "rialto-function",
-            "rialto-guard",
-            "rialto-hooks",
+            "rialto-functions",
+            "rialto-guardrails",
+            "rialto-webhooks",
             "rialto-mcp",
         ],
     ),
@@ -163,7 +166,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
     // Moments at which workflows begin.
-    ("croner", &["rialto-flow"]),
+    ("croner", &["rialto-workflow"]),
     ("deadpool-postgres", &["rialto-store"]),
     ("flate2", &["rialto-edge"]),
     ("foldhash", &["rialto-model"]),
@@ -172,7 +175,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // Tells requests that an HTTP/2 server refused from those that it may have processed.
     ("h2", &["rialto-edge"]),
     // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
-    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
+    ("hmac", &["rialto-edge", "rialto-webhooks", "rialto-mcp"]),
     ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),
@@ -180,24 +183,24 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper-util", &["rialto-edge", "rialto-bench"]),
     ("indicatif", &["rialto"]),
     // Arguments are held against skills' schemas, messages against those of guardrails.
-    ("jsonschema", &["rialto-engine", "rialto-guard"]),
+    ("jsonschema", &["rialto-engine", "rialto-guardrails"]),
     // Cards are signed on one side, callers' tokens on the other.
-    ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
+    ("jsonwebtoken", &["rialto-a2a-codec", "rialto-edge"]),
     // Pages are written with it.
     ("maud", &["rialto-console"]),
-    ("memchr", &["rialto-a2a", "rialto-guard"]),
+    ("memchr", &["rialto-a2a", "rialto-guardrails"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
-    ("multer", &["rialto-function"]),
+    ("multer", &["rialto-functions"]),
     ("moka", &["rialto-policy"]),
     ("opentelemetry-proto", &["rialto"]),
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
     ("prost", &["rialto"]),
-    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
-    ("rand_distr", &["rialto-route"]),
+    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-webhooks", "rialto-routing"]),
+    ("rand_distr", &["rialto-routing"]),
     ("refinery", &["rialto-store"]),
-    ("regex", &["rialto-guard"]),
+    ("regex", &["rialto-guardrails"]),
     ("rmcp", &["rialto-mcp"]),
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.
@@ -208,12 +211,19 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustls-webpki", &["rialto-edge"]),
     // Workflows with the places of what is wrong with them, and with every digit.
     // Workflows are written in YAML, and so are the configurations of some MCP clients.
-    ("saphyr-parser", &["rialto", "rialto-flow"]),
-    ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
+    ("saphyr-parser", &["rialto", "rialto-workflow"]),
+    ("serde_json_canonicalizer", &["rialto-a2a-codec"]),
     ("serde_path_to_error", &["rialto"]),
     (
         "sha2",
-        &["rialto-a2a-wire", "rialto-edge", "rialto-engine", "rialto-hooks", "rialto-mcp", "rialto-store"],
+        &[
+            "rialto-a2a-codec",
+            "rialto-edge",
+            "rialto-engine",
+            "rialto-webhooks",
+            "rialto-mcp",
+            "rialto-store",
+        ],
     ),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
     ("sse-stream", &["rialto-mcp"]),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use rialto_a2a::tool::SkillTool;
-use rialto_edge::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_engine::RecordingHook;
+use rialto_http_client::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::json::Json;
 use rialto_policy::Policy;
 use rialto_testkit::{agents, null_store::NullStore};

@@ -11,8 +11,8 @@ use axum::{
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
 use rialto_a2a::server::{A2aServer, Config};
-use rialto_edge::public_url::PublicUrl;
 use rialto_engine::{Engine, EngineDeps, Registry, registry::Deployment, registry::Registration};
+use rialto_http_server::public_url::PublicUrl;
 use rialto_model::{
     agent::{AgentTrust, RowStorage},
     backing::{Backing, BackingTransport, FunctionBacking, ProcessCommand},

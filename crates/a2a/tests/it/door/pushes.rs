@@ -7,8 +7,8 @@ use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
 use rialto_a2a::server::Config;
-use rialto_a2a_wire::card::signature::Signer;
-use rialto_edge::fetch::{Fetch, FetchError, FetchRequest as Fetched, FetchResponse};
+use rialto_a2a_codec::card::signature::Signer;
+use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest as Fetched, FetchResponse};
 use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Request, Version};
 use rialto_a2a::server::Config;
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     grpc::{self, GrpcStatus},
     request::{A2aRequest as Asked, SendRequest},
     wire::Wire,

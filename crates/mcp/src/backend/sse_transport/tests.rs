@@ -7,14 +7,12 @@ use bytes::Bytes;
 use futures::{FutureExt, future, stream};
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
-use rialto_edge::{
-    client::{Config, HttpClient},
-    process::Launcher,
-};
+use rialto_http_client::{Config, HttpClient};
 use rialto_model::{
     backing::{BackingEndpoint, BackingTransport, McpServerBacking, TransportSetting},
     ids::Scope,
 };
+use rialto_process::Launcher;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc};
 
@@ -138,7 +136,7 @@ impl SseServer {
 }
 
 async fn open(url: &str, compat: &ServerCompat) -> Result<McpConnection, String> {
-    let secrets: rialto_edge::secret_templates::SecretResolver =
+    let secrets: rialto_model::secret_templates::SecretResolver =
         Arc::new(|_| future::ready(Err("there are no secrets".to_owned())).boxed());
     let ports = McpBackendDeps {
         fetch: Arc::new(HttpClient::new(&Config::default())),

@@ -1,10 +1,9 @@
 use proptest::prelude::*;
-use rialto_model::json::Json;
+use rialto_model::{guardrail::GuardrailNotice, json::Json};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::*;
-use rialto_model::guardrail::GuardrailNotice;
 
 use crate::tool_result::ResultMeta;
 

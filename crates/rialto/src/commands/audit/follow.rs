@@ -6,7 +6,6 @@ use rialto_api_types::{
     agents::AgentRow,
     audit::{AuditRecord, MissedRecords},
 };
-use rialto_hooks::audit_feed::{AuditFeed, FeedItem as Noticed, FeedSubscription};
 use rialto_model::{
     audit_event::AuditEvent,
     call::CallerId,
@@ -14,6 +13,7 @@ use rialto_model::{
     ids::{AgentId, TaskId},
     store::{AuditFilter, AuditOutcome},
 };
+use rialto_webhooks::audit_feed::{AuditFeed, FeedItem as Noticed, FeedSubscription};
 use tokio::time::sleep;
 
 use super::audit_row;

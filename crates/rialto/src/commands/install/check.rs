@@ -3,9 +3,9 @@
 use std::{process::Stdio, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_edge::{
+use rialto_http_client::{
+    ClientEnv, HttpClient,
     address::Reach,
-    client::{ClientEnv, HttpClient},
     fetch::{Fetch, FetchRequest},
     proxy::ProxyRules,
 };

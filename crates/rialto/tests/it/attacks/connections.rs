@@ -142,7 +142,10 @@ fn ten_thousand_silent_connections_and_five_thousand_idle_streams_are_carried() 
         .with("RIALTO_LIMITS__CONCURRENT_STREAMS", "0")
         .with("RIALTO_SERVER__HEADER_TIMEOUT_MS", "600000")
         .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
-    assert!(rialto_edge::listener::raise_descriptor_limit().is_none_or(|limit| limit >= 16_000), "ulimit -n");
+    assert!(
+        rialto_http_server::listener::raise_descriptor_limit().is_none_or(|limit| limit >= 16_000),
+        "ulimit -n"
+    );
     let server = rialto.serve(&[]);
     let host = host(&server);
     let request = format!(

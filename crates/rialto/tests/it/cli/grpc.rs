@@ -1,6 +1,6 @@
 //! The A2A endpoint over gRPC, in both packages, on the port of the HTTP server.
 
-use rialto_a2a_wire::{error::ErrorCode, wire::Wire};
+use rialto_a2a_codec::{error::ErrorCode, wire::Wire};
 use serde_json::{Value, json};
 
 use crate::harness::{

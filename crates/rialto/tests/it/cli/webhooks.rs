@@ -1,6 +1,6 @@
 //! `rialto webhooks`: receivers get every event, in spite of failures on either side.
 
-use rialto_hooks::signing_key::SigningKey;
+use rialto_webhooks::signing_key::SigningKey;
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -3,15 +3,15 @@
 use std::process::Command;
 
 use http::{HeaderName, HeaderValue, Method, header};
-use rialto_a2a_wire::{
+use rialto_a2a_codec::{
     error::RpcError,
     grpc::{self, GrpcCall, GrpcStatus, frame::Frames},
     rpc,
     wire::Wire,
 };
-use rialto_edge::{
+use rialto_http_client::{
+    Config, HttpClient,
     address::Reach,
-    client::{Config, HttpClient},
     fetch::{Fetch, FetchRequest},
 };
 use serde_json::{Value, json};

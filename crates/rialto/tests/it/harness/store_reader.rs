@@ -16,7 +16,7 @@ const ALL: usize = 100_000;
 #[track_caller]
 pub(crate) fn consistent_heads(data: &Path) -> BTreeMap<String, TaskHead> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
+    let parse = |text: &str| rialto_a2a_codec::card::decode(text).map_err(|error| error.to_string());
     let store = SqliteStore::open(data, &rialto_store::Config::default(), parse).unwrap();
     runtime.block_on(async {
         let filter = TaskFilter { limit: ALL, ..TaskFilter::default() };

@@ -1,6 +1,6 @@
 //! Every way to say something to Rialto, and what comes back.
 
-use rialto_a2a_wire::wire::Wire;
+use rialto_a2a_codec::wire::Wire;
 use serde_json::{Value, json};
 
 use crate::harness::{
