@@ -1,21 +1,25 @@
-//! Administration console: one set of operations, as pages for people and as an API for programs.
+//! Administration console: pages below `/factory`.
 //!
-//! Each operation ([`admin`]) checks its own permission; the API ([`api`], `/api/v1`) and the pages (`pages`, `/factory`) parse requests
-//! and render results. What needs the program (policy files, new tokens, parsing of cards) comes in through one port ([`host`]).
+//! Pages parse requests, call the operations of [`rialto_admin`] and render their results.
 //!
 //! Text from agents is untrusted: it passes through `text` before it is shown, and the templates escape it.
 
-pub mod admin;
-pub mod api;
 mod assets;
-mod change_feed;
 mod chart;
-mod console;
-pub mod host;
-mod operation;
 mod pages;
 mod pretty_json;
 mod schema_form;
 mod text;
 
-pub use console::{Console, ConsoleDeps};
+use axum::Router;
+use rialto_admin::Administration;
+
+/// Router of the pages and their assets. Requests must carry a caller, which admission adds.
+pub fn router(admin: &Administration) -> Router {
+    pages::router(admin).merge(assets::router())
+}
+
+/// Paths that need no session.
+pub fn paths_before_sign_in() -> Vec<&'static str> {
+    [rialto_http_server::session::SIGN_IN, assets::style_path(), assets::script_path()].to_vec()
+}

@@ -35,12 +35,11 @@ use axum::{
     routing::{MethodFilter, MethodRouter, get, on},
 };
 use futures::{FutureExt, future::BoxFuture};
+use rialto_admin::{Administration, operation::detached};
 use rialto_http_server::session::SIGN_IN;
 use rialto_model::failure::Failure;
 
 use self::request::PageRequest;
-pub(crate) use self::request::project_path;
-use crate::{Console, operation::detached};
 
 /// Function that renders a page or handles a form.
 type Handler = fn(PageRequest) -> BoxFuture<'static, Result<Response, Failure>>;
@@ -125,8 +124,8 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(POST, "/factory/sign-out", sign_in::sign_out),
 ];
 
-pub(crate) fn router(console: &Console) -> Router {
-    let mut router: Router<Console> = Router::new();
+pub(crate) fn router(admin: &Administration) -> Router {
+    let mut router: Router<Administration> = Router::new();
     for (method, path, handler) in PAGES {
         router = router.route(path, route(*method, path, *handler));
     }
@@ -134,34 +133,41 @@ pub(crate) fn router(console: &Console) -> Router {
         .route(SIGN_IN, get(sign_in::form).post(sign_in::submit))
         .route("/factory/", get(missing))
         .route("/factory/{*rest}", get(missing))
-        .with_state(console.clone())
+        .with_state(admin.clone())
 }
 
 /// Forms that act on tasks. They end when the client disconnects, as calls do.
 const CALLS: [&str; 4] =
     ["/factory/tasks/", "/factory/runs/", "/factory/agents/{key}/try/", "/factory/workflows/{name}/run"];
 
-fn route(method: MethodFilter, path: &'static str, handler: Handler) -> MethodRouter<Console, Infallible> {
+fn route(
+    method: MethodFilter,
+    path: &'static str,
+    handler: Handler,
+) -> MethodRouter<Administration, Infallible> {
     let is_change = method == MethodFilter::POST && !CALLS.iter().any(|calls| path.starts_with(calls));
-    on(method, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
-        let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let request = match PageRequest::read(console, params, request).await {
-            Ok(request) => request,
-            Err(response) => return *response,
-        };
-        let frame = request.frame();
-        let result = if is_change { detached(handler(request)).await } else { handler(request).await };
-        match result {
-            Ok(response) => response,
-            Err(failure) => layout::error_page(&frame, &failure),
-        }
-    })
+    on(
+        method,
+        move |State(admin): State<Administration>, params: RawPathParams, request: Request| async move {
+            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let request = match PageRequest::read(admin, params, request).await {
+                Ok(request) => request,
+                Err(response) => return *response,
+            };
+            let frame = request.frame();
+            let result = if is_change { detached(handler(request)).await } else { handler(request).await };
+            match result {
+                Ok(response) => response,
+                Err(failure) => layout::error_page(&frame, &failure),
+            }
+        },
+    )
 }
 
 /// Redirects a path with a trailing slash; any other path is not found.
-async fn missing(State(console): State<Console>, request: Request) -> Response {
+async fn missing(State(admin): State<Administration>, request: Request) -> Response {
     use rialto_model::failure::FailureKind;
-    match PageRequest::read(console, Vec::new(), request).await {
+    match PageRequest::read(admin, Vec::new(), request).await {
         Ok(request) if request.uri.path().ends_with('/') => {
             let path = request.uri.path().trim_end_matches('/');
             let query = request.uri.query().map(|query| format!("?{query}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Services of the program for the console: policies, cards, credentials, tokens and deployments.
+//! Services of the program for its administration: policies, cards, credentials, tokens and deployments.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,14 +7,14 @@ use std::{
 
 use async_trait::async_trait;
 use rialto_a2a_client::credential::SecretResolver;
-use rialto_api_types::policies::PolicyPlace;
-use rialto_console::{
-    Console, ConsoleDeps,
+use rialto_admin::{
+    Administration, AdministrationDeps,
     host::{
-        ChangedPolicy, ConsoleHost, PolicyHistoryEntry, PolicyHost, PolicyScope, SecretHost, SecretRow,
+        AdminHost, ChangedPolicy, PolicyHistoryEntry, PolicyHost, PolicyScope, SecretHost, SecretRow,
         WebhookHost,
     },
 };
+use rialto_api_types::policies::PolicyPlace;
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_http_server::{
     public_url::PublicUrl,
@@ -56,7 +56,7 @@ const SESSIONS_KEY: &str = "console sessions";
 const FORMS_KEY: &str = "console forms";
 
 /// The program's own hands.
-pub(crate) struct ProgramConsoleHost {
+pub(crate) struct ProgramAdminHost {
     policies: PolicyStore,
     vault: Vault,
     /// Reads what variables hold.
@@ -67,9 +67,9 @@ pub(crate) struct ProgramConsoleHost {
     source: String,
 }
 
-// === impl ProgramConsoleHost ===
+// === impl ProgramAdminHost ===
 
-impl ProgramConsoleHost {
+impl ProgramAdminHost {
     pub(crate) fn new(program: &App) -> Arc<Self> {
         Arc::new(Self {
             policies: program.policies.clone(),
@@ -95,7 +95,7 @@ impl ProgramConsoleHost {
 }
 
 #[async_trait]
-impl PolicyHost for ProgramConsoleHost {
+impl PolicyHost for ProgramAdminHost {
     async fn policy_sources(&self) -> Result<Vec<PolicySource>, Failure> {
         let sources =
             self.policies.sources().await.map_err(PolicySaveError::from).map_err(policy_save_failure)?;
@@ -184,7 +184,7 @@ impl PolicyHost for ProgramConsoleHost {
     }
 }
 
-impl ConsoleHost for ProgramConsoleHost {
+impl AdminHost for ProgramAdminHost {
     fn read_card(&self, text: &str) -> Option<Card> {
         rialto_a2a_codec::card::decode(text).ok()
     }
@@ -220,7 +220,7 @@ impl ConsoleHost for ProgramConsoleHost {
 }
 
 #[async_trait]
-impl WebhookHost for ProgramConsoleHost {
+impl WebhookHost for ProgramAdminHost {
     fn create_webhook_key(&self, id: &str) -> Result<(credential::SecretSource, String), Failure> {
         let kept = webhooks::make_key(self.folder()?, id);
         kept.map_err(|error| {
@@ -256,7 +256,7 @@ impl WebhookHost for ProgramConsoleHost {
 }
 
 #[async_trait]
-impl SecretHost for ProgramConsoleHost {
+impl SecretHost for ProgramAdminHost {
     async fn list_secrets(&self) -> Result<Vec<SecretRow>, Failure> {
         let row =
             |sealed: SealedSecret| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
@@ -279,13 +279,13 @@ fn shell_quote(word: &str) -> String {
     if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// Console for a local user: no policy is asked, all operations are available, and requests do not come from the network.
-pub(crate) fn console_at_machine(program: &App) -> Console {
-    Console::new(ConsoleDeps {
+/// Administration for a local user: no policy is asked, all operations are available, and requests do not come from the network.
+pub(crate) fn administration_at_machine(program: &App) -> Administration {
+    Administration::new(AdministrationDeps {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        host: ProgramConsoleHost::new(program),
+        host: ProgramAdminHost::new(program),
         site: PublicUrl::default(),
         needs_token: false,
         is_local: true,

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{
+    agent_scores::{self, WorkTypeScores},
+    agents, policies,
+};
 use rialto_engine::diff::CardDiff;
 use rialto_http_server::session::API;
 use rialto_model::{
@@ -19,15 +23,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        agent_scores::{self, WorkTypeScores},
-        agents, policies,
-    },
-    chart,
-    pretty_json::pretty_json,
-    text,
-};
+use crate::{chart, pretty_json::pretty_json, text};
 
 /// Maximum number of probes, skills and card changes on the page.
 const MAX_PROBES: usize = 120;
@@ -35,13 +31,13 @@ const MAX_SKILLS: usize = 100;
 const MAX_CHANGES: usize = 20;
 
 pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
-    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
-    let mut probes = agents::probes(&request.console, &agent, MAX_PROBES).await?;
+    let agent = agents::find(&request.admin, &request.caller, request.path_param("key")).await?;
+    let mut probes = agents::probes(&request.admin, &agent, MAX_PROBES).await?;
     probes.reverse();
-    let history = agents::history(&request.console, &agent).await?;
-    let scores = agent_scores::scores_of_agent(&request.console, &request.caller, &agent).await?;
-    let findings = policies::policies_for_agent(&request.console, &request.caller, &agent);
-    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
+    let history = agents::history(&request.admin, &agent).await?;
+    let scores = agent_scores::scores_of_agent(&request.admin, &request.caller, &agent).await?;
+    let findings = policies::policies_for_agent(&request.admin, &request.caller, &agent);
+    let may = request.admin.check_admin(&request.caller, Action::AdminAgents);
     let frame = request.frame();
     let body = html! {
         (agent_header(&frame, &agent, may.is_ok()))
@@ -70,13 +66,12 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn trust(request: PageRequest) -> Result<Response, Failure> {
     let level = request.field("trust").unwrap_or_default();
-    let agent =
-        agents::set_trust(&request.console, &request.caller, request.path_param("key"), level).await?;
+    let agent = agents::set_trust(&request.admin, &request.caller, request.path_param("key"), level).await?;
     Ok(request.redirect(&format!("/agents/{}", encode_segment(&agent.slug)), "trusted"))
 }
 
 pub(super) async fn approve(request: PageRequest) -> Result<Response, Failure> {
-    let agent = agents::approve(&request.console, &request.caller, request.path_param("key")).await?;
+    let agent = agents::approve(&request.admin, &request.caller, request.path_param("key")).await?;
     Ok(request.redirect(&format!("/agents/{}", encode_segment(&agent.slug)), "approved"))
 }
 
@@ -207,7 +202,7 @@ pub(super) fn card_diff(diff: &CardDiff) -> Markup {
 }
 
 fn details(request: &PageRequest, frame: &PageFrame, agent: &Arc<Agent>, may: bool) -> Markup {
-    let now = request.console.engine().now();
+    let now = request.admin.engine().now();
     html! {
         section.panel data-region="facts" {
             h2 { "Details" }
@@ -220,7 +215,7 @@ fn details(request: &PageRequest, frame: &PageFrame, agent: &Arc<Agent>, may: bo
                     dt { "Protocol" } dd { "A2A " (face.dialect) " at " (text::render_line(&face.url, 120)) }
                 }
                 dt { "Signature" } dd { (format!("{:?}", agent.signature).to_lowercase()) }
-                @if may { dt { "Credential" } dd { (text::render_line(&agents::describe_credential(&request.console, &request.caller, agent).unwrap_or_else(|| "none".to_owned()), 300)) } }
+                @if may { dt { "Credential" } dd { (text::render_line(&agents::describe_credential(&request.admin, &request.caller, agent).unwrap_or_else(|| "none".to_owned()), 300)) } }
                 dt { "Registered" } dd { (text::time_ago(agent.registered_at, now)) }
                 dt { "Card fetched" } dd { (text::time_ago(agent.last_fetched_at, now)) }
                 dt { "Last seen" } dd { @match agent.last_seen_at { Some(at) => (text::time_ago(at, now)), None => "never" } }

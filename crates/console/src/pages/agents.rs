@@ -3,6 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{
+    agents::{self, AgentQuery},
+    refresh_job::{self, RefreshJob},
+};
 use rialto_api_types::agents::NewAgent;
 use rialto_engine::registry::Refreshed;
 use rialto_http_server::session::API;
@@ -17,13 +21,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        agents::{self, AgentQuery},
-        refresh_job::{self, RefreshJob},
-    },
-    text,
-};
+use crate::text;
 
 const PAGE_PATH: &str = "/agents";
 
@@ -42,9 +40,9 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
         cursor: request.query("cursor").map(str::to_owned),
         ..read_filter(|name| request.query(name))
     };
-    let page = agents::list(&request.console, &request.caller, &filter).await?;
-    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let page = agents::list(&request.admin, &request.caller, &filter).await?;
+    let may = request.admin.check_admin(&request.caller, Action::AdminAgents);
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let body = html! {
         div.top {
             div {
@@ -106,7 +104,7 @@ fn refresh_form(frame: &PageFrame, filter: &AgentQuery, total: usize) -> Markup 
 }
 
 pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
-    request.console.authorize_admin(&request.caller, Action::AdminAgents).await?;
+    request.admin.authorize_admin(&request.caller, Action::AdminAgents).await?;
     let frame = request.frame();
     let body = register_form(&frame, &NewAgent::default(), None);
     Ok(frame.respond_ok(&PageContent {
@@ -129,7 +127,7 @@ pub(super) async fn register(request: PageRequest) -> Result<Response, Failure> 
         credential: None,
         allow: request.field("allow").is_some(),
     };
-    match agents::register(&request.console, &request.caller, &new_agent).await {
+    match agents::register(&request.admin, &request.caller, &new_agent).await {
         Ok((registered, _)) => {
             let done = if registered.created { "registered" } else { "updated" };
             Ok(request.redirect(&format!("/agents/{}", encode_segment(&registered.agent.slug)), done))
@@ -146,7 +144,7 @@ pub(super) async fn register(request: PageRequest) -> Result<Response, Failure> 
 
 pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
     let key = request.path_param("key");
-    let done = match agents::refresh(&request.console, &request.caller, key).await {
+    let done = match agents::refresh(&request.admin, &request.caller, key).await {
         Ok(Refreshed::Unchanged(_)) => "refreshed",
         Ok(Refreshed::Changed(..)) => "changed",
         Ok(Refreshed::Held(..)) => "held",
@@ -163,25 +161,25 @@ pub(super) async fn refresh_all(request: PageRequest) -> Result<Response, Failur
     let mut picked = request.fields("pick");
     let filter = read_filter(|name| request.field(name));
     if picked.is_empty() && is_filtered(&filter) {
-        let matching = agents::matching(&request.console, &request.caller, &filter).await?;
+        let matching = agents::matching(&request.admin, &request.caller, &filter).await?;
         picked = matching.iter().map(|agent| agent.slug.clone()).collect();
         if picked.is_empty() {
             return Ok(request.redirect_back(PAGE_PATH, "nobody"));
         }
     }
-    let known = request.console.engine().registry().agents(&request.caller.scope).len();
+    let known = request.admin.engine().registry().agents(&request.caller.scope).len();
     if picked.len() > MAX_WAITED_FETCHES || picked.is_empty() && known > MAX_WAITED_FETCHES {
-        refresh_job::start(&request.console, &request.caller, &picked).await?;
+        refresh_job::start(&request.admin, &request.caller, &picked).await?;
         return Ok(request.redirect("/refresh", ""));
     }
-    let (_, unanswered) = agents::refresh_all(&request.console, &request.caller, &picked).await?;
+    let (_, unanswered) = agents::refresh_all(&request.admin, &request.caller, &picked).await?;
     Ok(request.redirect_back(PAGE_PATH, if unanswered == 0 { "refreshed-all" } else { "refreshed-some" }))
 }
 
 /// Page with the progress of the last refresh in the background.
 pub(super) async fn progress(request: PageRequest) -> Result<Response, Failure> {
-    let job = refresh_job::latest(&request.console, &request.caller).await?;
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let job = refresh_job::latest(&request.admin, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let is_over = job.as_ref().is_none_or(|job| job.is_over());
     let body = html! {
         div.top { div { h1 { "Refreshing agents" } p.sub { "Runs in the background" } } }
@@ -220,7 +218,7 @@ fn refresh_progress(job: &RefreshJob, now: Timestamp) -> Markup {
 }
 
 pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Failure> {
-    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let agent = agents::find(&request.admin, &request.caller, request.path_param("key")).await?;
     let frame = request.frame();
     let body = html! {
         div data-dialog-body {
@@ -249,7 +247,7 @@ pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
-    agents::remove(&request.console, &request.caller, request.path_param("key")).await?;
+    agents::remove(&request.admin, &request.caller, request.path_param("key")).await?;
     Ok(request.redirect(PAGE_PATH, "removed"))
 }
 

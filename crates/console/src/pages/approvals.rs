@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{approvals, tenants::project_path};
 use rialto_http_server::session::API;
 use rialto_model::{
     approval::{Approval, ApprovalTarget},
@@ -12,15 +13,15 @@ use rialto_model::{
 
 use super::{
     layout::{PageContent, PageFrame},
-    request::{PageRequest, encode_segment, project_path},
+    request::{PageRequest, encode_segment},
 };
-use crate::{admin::approvals, pretty_json::pretty_json, text};
+use crate::{pretty_json::pretty_json, text};
 
 const PAGE_PATH: &str = "/approvals";
 
 pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
-    let found = approvals::list(&request.console, &request.caller).await?;
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let found = approvals::list(&request.admin, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let body = html! {
         div.top { div { h1 { "Approvals" } p.sub { "Pending approvals and recent decisions" } } }
         // An approval that is requested during a task is recorded only when it is decided, so the list follows changes.
@@ -55,7 +56,7 @@ pub(super) async fn deny(request: PageRequest) -> Result<Response, Failure> {
 async fn decide(request: &PageRequest, approved: bool) -> Result<Response, Failure> {
     let reason = request.field("reason").map(str::trim).filter(|reason| !reason.is_empty());
     let reason = reason.map(str::to_owned);
-    approvals::decide(&request.console, &request.caller, request.path_param("id"), approved, reason).await?;
+    approvals::decide(&request.admin, &request.caller, request.path_param("id"), approved, reason).await?;
     Ok(request.redirect_back(PAGE_PATH, if approved { "allowed" } else { "denied" }))
 }
 

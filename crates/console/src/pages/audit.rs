@@ -2,6 +2,10 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{
+    audit::{self, AuditQuery, outcome_word},
+    verify_job::{self, VerifyJob},
+};
 use rialto_http_server::session::API;
 use rialto_model::{
     audit_event::AuditPhase,
@@ -14,14 +18,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        audit::{self, AuditQuery, outcome_word},
-        verify_job::{self, VerifyJob},
-    },
-    pretty_json::pretty_json,
-    text,
-};
+use crate::{pretty_json::pretty_json, text};
 
 const PAGE_PATH: &str = "/audit";
 
@@ -29,14 +26,14 @@ const PAGE_PATH: &str = "/audit";
 const VERIFY_PATH: &str = "/audit/verify";
 
 pub(super) async fn verify(request: PageRequest) -> Result<Response, Failure> {
-    verify_job::start(&request.console, &request.caller).await?;
+    verify_job::start(&request.admin, &request.caller).await?;
     Ok(request.redirect(VERIFY_PATH, ""))
 }
 
 /// Page with the progress and the result of the last verification.
 pub(super) async fn progress(request: PageRequest) -> Result<Response, Failure> {
-    let job = verify_job::latest(&request.console, &request.caller).await?;
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let job = verify_job::latest(&request.admin, &request.caller).await?;
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let is_over = job.as_ref().is_none_or(|job| job.verdict().is_some());
     let body = html! {
         div.top { div { h1 { "Audit log verification" } p.sub { "Runs in the background" } } }
@@ -91,7 +88,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
     let cursor = request.query("cursor").and_then(|cursor| cursor.parse().ok());
     let filter = AuditQuery { cursor, ..AuditQuery::from_params(|name| request.query(name)) };
     let frame = request.frame();
-    let (page, failure) = match audit::search(&request.console, &request.caller, &filter).await {
+    let (page, failure) = match audit::search(&request.admin, &request.caller, &filter).await {
         Ok(page) => (page, None),
         Err(failure) if failure.kind == FailureKind::Invalid => {
             (audit::AuditResults { records: Vec::new(), next: None }, Some(failure))

@@ -2,6 +2,10 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{
+    agent_scores::{self, WorkTypeScores},
+    dispatches::{self, DispatchQuery},
+};
 use rialto_http_server::session::API;
 use rialto_model::{
     failure::Failure,
@@ -13,13 +17,7 @@ use super::{
     layout::{PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        agent_scores::{self, WorkTypeScores},
-        dispatches::{self, DispatchQuery},
-    },
-    chart, text,
-};
+use crate::{chart, text};
 
 const PAGE_PATH: &str = "/dispatches";
 
@@ -33,9 +31,9 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
         cursor: request.query("cursor").map(DispatchId::from),
         ..DispatchQuery::default()
     };
-    let (found, next) = dispatches::list(&request.console, &request.caller, &filter).await?;
-    let scores = agent_scores::scores_of_candidates(&request.console, &request.caller, &found).await?;
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let (found, next) = dispatches::list(&request.admin, &request.caller, &filter).await?;
+    let scores = agent_scores::scores_of_candidates(&request.admin, &request.caller, &found).await?;
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let body = html! {
         div.top { div { h1 { "Routing" } p.sub { "Routing decisions" } } }
         form.filters method="get" action=(frame.url(PAGE_PATH)) data-filter role="search" {
@@ -68,7 +66,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
-    let found = dispatches::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let found = dispatches::show(&request.admin, &request.caller, request.path_param("id")).await?;
     let frame = request.frame();
     let body = html! {
         div.top { div { h1 { "Routing decision" } p.sub { code { (found.id) } } } }

@@ -8,6 +8,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use http::{HeaderValue, header};
+use rialto_admin::tasks;
 use rialto_model::{
     failure::{Failure, FailureKind},
     message::{Content, Part},
@@ -15,7 +16,6 @@ use rialto_model::{
 };
 
 use super::request::PageRequest;
-use crate::admin::tasks;
 
 /// Base64 with or without padding, as agents send it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -32,7 +32,7 @@ pub(super) fn file_index(task: &Task, part: &Part) -> Option<usize> {
 }
 
 pub(super) async fn download(request: PageRequest) -> Result<Response, Failure> {
-    let (task, _) = tasks::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let (task, _) = tasks::show(&request.admin, &request.caller, request.path_param("id")).await?;
     let none = || Failure::new(FailureKind::NotFound, "the task has no such file; its page lists its files");
     let part =
         request.path_param("at").parse().ok().and_then(|at| result_parts(&task).nth(at)).ok_or_else(none)?;

@@ -1,6 +1,7 @@
 //! First steps on the overview page, and the configuration of clients.
 
 use maud::{Markup, html};
+use rialto_admin::overview::Overview;
 use rialto_policy::Action;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::{
     layout::PageFrame,
     request::{PageRequest, encode_segment},
 };
-use crate::{admin::overview::Overview, text};
+use crate::text;
 
 /// Placeholder for the token in a client configuration.
 const TOKEN: &str = "Bearer YOUR-TOKEN";
@@ -99,7 +100,7 @@ fn clients(request: &PageRequest, frame: &PageFrame, setup: &ClientSetup) -> Mar
     html! {
         @if setup.needs_token {
             p.muted {
-                @if request.console.check_admin(&request.caller, Action::AdminTokens).is_ok() {
+                @if request.admin.check_admin(&request.caller, Action::AdminTokens).is_ok() {
                     "Each client needs a token: " a href=(frame.url("/tokens")) { "create one" } " and insert it into the configuration."
                 } @else {
                     "Each client needs a token. Create one on the server's machine: " code { (setup.command) " tokens create NAME" } "."
@@ -115,7 +116,7 @@ fn clients(request: &PageRequest, frame: &PageFrame, setup: &ClientSetup) -> Mar
 /// Administrative actions that the caller is not allowed to perform.
 fn missing_permissions(request: &PageRequest) -> Vec<Action> {
     let all = Action::ALL.into_iter().filter(|action| action.is_admin());
-    all.filter(|action| request.console.check_admin(&request.caller, *action).is_err()).collect()
+    all.filter(|action| request.admin.check_admin(&request.caller, *action).is_err()).collect()
 }
 
 fn permission_commands(setup: &ClientSetup, who: &str, missing: &[Action]) -> String {
@@ -129,10 +130,10 @@ fn permission_commands(setup: &ClientSetup, who: &str, missing: &[Action]) -> St
 
 impl ClientSetup {
     fn new(request: &PageRequest) -> Self {
-        let parts = request.console.deps();
+        let parts = request.admin.deps();
         Self {
             address: parts.site.url_for(&request.uri, &request.headers, &request.caller.scope),
-            command: request.console.host().cli_command(),
+            command: request.admin.host().cli_command(),
             needs_token: parts.needs_token,
         }
     }

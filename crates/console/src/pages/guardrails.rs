@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::guardrails::{self, CHECKS, GuardrailTestOutcome, GuardrailTestRequest};
 use rialto_guardrails::{
     config::{CheckAction as GuardAction, CheckDirection},
     scoped_rules::{GuardrailScope, ScopedGuardrail},
@@ -14,10 +15,7 @@ use super::{
     layout::{self, PageContent},
     request::PageRequest,
 };
-use crate::{
-    admin::guardrails::{self, CHECKS, GuardrailTestOutcome, GuardrailTestRequest},
-    text,
-};
+use crate::text;
 
 const PAGE_PATH: &str = "/guardrails";
 
@@ -42,7 +40,7 @@ pub(super) async fn test(request: PageRequest) -> Result<Response, Failure> {
         checks: request.fields("check"),
         skill: request.field("skill").unwrap_or_default().to_owned(),
     };
-    match guardrails::test(&request.console, &request.caller, form.test_request()).await {
+    match guardrails::test(&request.admin, &request.caller, form.test_request()).await {
         Ok(outcome) => show(&request, StatusCode::OK, &form, &result(&outcome)).await,
         Err(failure) => {
             let message = layout::error_message(Some(&failure));
@@ -73,7 +71,7 @@ async fn show(
     form: &GuardrailForm,
     result: &Markup,
 ) -> Result<Response, Failure> {
-    let in_force = guardrails::show(&request.console, &request.caller).await?.enabled();
+    let in_force = guardrails::show(&request.admin, &request.caller).await?.enabled();
     let frame = request.frame();
     let is_set = |name: &str| form.checks.iter().any(|check| check == name);
     let body = html! {

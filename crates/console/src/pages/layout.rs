@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use rialto_admin::approvals::MAX_COUNTED;
 use rialto_http_server::status;
 use rialto_model::{
     clock::Timestamp,
@@ -10,7 +11,7 @@ use rialto_model::{
     ids::Scope,
 };
 
-use crate::{admin::approvals::MAX_COUNTED, assets, text};
+use crate::{assets, text};
 
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -59,7 +60,7 @@ pub(crate) struct PageFrame {
     pub(crate) waiting: usize,
     /// Menu entry of the requested path.
     pub(crate) menu_path: &'static str,
-    /// Console page that the request came from.
+    /// Administration page that the request came from.
     pub(crate) back: Option<String>,
     /// Time of the server, because clocks of browsers differ.
     pub(crate) now: Timestamp,
@@ -149,7 +150,7 @@ impl PageFrame {
 
     fn menu(&self, at: &str) -> Markup {
         html! {
-            nav.side aria-label="Console" {
+            nav.side aria-label="Administration" {
                 a.brand href=(self.url("")) { (PreEscaped(LOGO)) "Rialto" }
                 div.where { (text::render_line(&format!("{} / {}", self.scope.org, self.scope.project), 60)) }
                 ul {

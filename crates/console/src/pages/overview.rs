@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::overview::{Overview, overview};
 use rialto_api_types::overview::RecentCalls;
 use rialto_http_server::session::API;
 use rialto_model::failure::Failure;
@@ -12,13 +13,10 @@ use super::{
     layout::{PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::overview::{Overview, overview},
-    chart, text,
-};
+use crate::{chart, text};
 
 pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
-    let seen = overview(&request.console, &request.caller).await?;
+    let seen = overview(&request.admin, &request.caller).await?;
     let frame = request.frame();
     let body = html! {
         div.top { div { h1 { "Overview" } p.sub { "Traffic in the last hour" } } }

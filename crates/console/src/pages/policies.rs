@@ -5,6 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{
+    host::PolicyHistoryEntry,
+    policies::{self, PolicyDocument, PolicySelector, TEMPLATES},
+    policy_preview,
+};
 use rialto_api_types::policies::{DecisionChange, NewPolicy};
 use rialto_model::failure::{Failure, FailureKind};
 use rialto_policy::{Action, OWNER_ADMIN, PolicySourceError, STARTER};
@@ -13,14 +18,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        policies::{self, PolicyDocument, PolicySelector, TEMPLATES},
-        policy_preview,
-    },
-    host::PolicyHistoryEntry,
-    text,
-};
+use crate::text;
 
 const PAGE_PATH: &str = "/policies";
 
@@ -54,7 +52,7 @@ pub(super) async fn add_from_template(request: PageRequest) -> Result<Response, 
         by: text("by"),
         ..NewPolicy::default()
     };
-    match policies::add_from_template(&request.console, &request.caller, &new).await {
+    match policies::add_from_template(&request.admin, &request.caller, &new).await {
         Ok(saved_policy) => {
             Ok(request.redirect(&format!("/policies/{}", encode_segment(&saved_policy.listed)), "saved"))
         }
@@ -63,7 +61,7 @@ pub(super) async fn add_from_template(request: PageRequest) -> Result<Response, 
 }
 
 pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
-    request.console.authorize_admin(&request.caller, Action::AdminPolicies).await?;
+    request.admin.authorize_admin(&request.caller, Action::AdminPolicies).await?;
     let frame = request.frame();
     let sample = "@id(\"mine\")\n@summary(\"say what it is for\")\npermit (\n    principal,\n    action == Action::\"a2a_invoke\",\n    resource is Skill\n)\nwhen { resource.tags.contains(\"public\") };\n";
     let body = editor(&frame, &PolicyEditor::new("", sample, ""), None, None);
@@ -78,9 +76,8 @@ pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn edit(request: PageRequest) -> Result<Response, Failure> {
     let name = request.path_param("name");
-    let versions =
-        policies::history(&request.console, &request.caller, name, PolicySelector::default()).await;
-    let found = match policies::show(&request.console, &request.caller, name).await {
+    let versions = policies::history(&request.admin, &request.caller, name, PolicySelector::default()).await;
+    let found = match policies::show(&request.admin, &request.caller, name).await {
         Ok(found) => Some(found),
         // A removed text can be restored from its versions.
         Err(failure)
@@ -114,7 +111,7 @@ pub(super) async fn save(request: PageRequest) -> Result<Response, Failure> {
     let text = text.replace("\r\n", "\n");
     let saved_policy = match check_unchanged(&request, name.trim()).await {
         Ok(()) => {
-            policies::save(&request.console, &request.caller, name.trim(), &text, PolicySelector::default())
+            policies::save(&request.admin, &request.caller, name.trim(), &text, PolicySelector::default())
                 .await
         }
         Err(failure) => Err(failure),
@@ -136,7 +133,7 @@ pub(super) async fn save(request: PageRequest) -> Result<Response, Failure> {
 /// Fails if the active text is not the one that was opened, so that no change of another user is overwritten.
 async fn check_unchanged(request: &PageRequest, name: &str) -> Result<(), Failure> {
     let Some(was) = request.field("was") else { return Ok(()) };
-    let now = match policies::show(&request.console, &request.caller, name).await {
+    let now = match policies::show(&request.admin, &request.caller, name).await {
         Ok(found) => text_hash(&found.text),
         Err(failure) if failure.kind == FailureKind::NotFound => String::new(),
         Err(failure) => return Err(failure),
@@ -163,9 +160,9 @@ fn text_hash(text: &str) -> String {
 pub(super) async fn check(request: PageRequest) -> Result<Response, Failure> {
     let (name, text) = (request.field("name").unwrap_or_default(), request.field("text").unwrap_or_default());
     let text = text.replace("\r\n", "\n");
-    let problems = policies::validate(&request.console, &request.caller, name.trim(), &text).await?;
+    let problems = policies::validate(&request.admin, &request.caller, name.trim(), &text).await?;
     let differences = if problems.is_empty() {
-        policy_preview::decision_changes(&request.console, &request.caller, name.trim(), &text).await?
+        policy_preview::decision_changes(&request.admin, &request.caller, name.trim(), &text).await?
     } else {
         Vec::new()
     };
@@ -180,7 +177,7 @@ pub(super) async fn check(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Failure> {
-    let found = policies::show(&request.console, &request.caller, request.path_param("name")).await?;
+    let found = policies::show(&request.admin, &request.caller, request.path_param("name")).await?;
     let frame = request.frame();
     let body = html! {
         div data-dialog-body {
@@ -203,9 +200,9 @@ pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Fai
 
 pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
     let name = request.path_param("name");
-    policies::remove(&request.console, &request.caller, name, PolicySelector::default()).await?;
+    policies::remove(&request.admin, &request.caller, name, PolicySelector::default()).await?;
     // Its page can restore it, if it has versions.
-    let is_kept = policies::history(&request.console, &request.caller, name, PolicySelector::default())
+    let is_kept = policies::history(&request.admin, &request.caller, name, PolicySelector::default())
         .await
         .is_ok_and(|all| !all.is_empty());
     Ok(if is_kept {
@@ -221,8 +218,8 @@ async fn show(
     failure: Option<&Failure>,
 ) -> Result<Response, Failure> {
     let mut texts = Vec::new();
-    for text in policies::list(&request.console, &request.caller).await? {
-        let author = policies::find_author(&request.console, &request.caller, &text).await?;
+    for text in policies::list(&request.admin, &request.caller).await? {
+        let author = policies::find_author(&request.admin, &request.caller, &text).await?;
         texts.push((text, author));
     }
     let frame = request.frame();

@@ -2,6 +2,10 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{
+    policies::{self, PolicyTestResult},
+    policy_preview,
+};
 use rialto_api_types::policies::PolicyQuestion;
 use rialto_model::{call::CallerKind, failure::Failure};
 use rialto_policy::{Action, ExplanationOutcome};
@@ -10,13 +14,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::PageRequest,
 };
-use crate::{
-    admin::{
-        policies::{self, PolicyTestResult},
-        policy_preview,
-    },
-    text,
-};
+use crate::text;
 
 const PAGE_PATH: &str = "/policies";
 
@@ -28,10 +26,10 @@ pub(super) async fn test(request: PageRequest) -> Result<Response, Failure> {
         action: request.query("action").unwrap_or(Action::Invoke.as_str()).to_owned(),
         target: text("target"),
     };
-    request.console.authorize_admin(&request.caller, Action::AdminPolicies).await?;
+    request.admin.authorize_admin(&request.caller, Action::AdminPolicies).await?;
     let is_asked = request.query("action").is_some();
     let result = if is_asked {
-        Some(policies::test_decision(&request.console, &request.caller, &question).await)
+        Some(policies::test_decision(&request.admin, &request.caller, &question).await)
     } else {
         None
     };
@@ -59,11 +57,11 @@ pub(super) async fn test(request: PageRequest) -> Result<Response, Failure> {
 pub(super) async fn matrix(request: PageRequest) -> Result<Response, Failure> {
     let names = match request.query("callers") {
         Some(names) => names.to_owned(),
-        None => policy_preview::default_callers(&request.console, &request.caller).await?.join(", "),
+        None => policy_preview::default_callers(&request.admin, &request.caller).await?.join(", "),
     };
     let callers: Vec<String> =
         names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let matrix = policy_preview::matrix(&request.console, &request.caller, &callers).await?;
+    let matrix = policy_preview::matrix(&request.admin, &request.caller, &callers).await?;
     let frame = request.frame();
     let body = html! {
         div.top { div { h1 { "Permission matrix" } p.sub { "Permissions by the active policies" } } }

@@ -6,22 +6,21 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
 };
 use http::{HeaderMap, Method, header};
+use rialto_admin::{Administration, approvals, tenants::project_path};
 use rialto_http_server::session::BrowserSession;
 use rialto_model::{
     call::Caller,
     failure::{Failure, FailureKind},
-    ids::Scope,
 };
 
 use super::layout::{self, PageFrame, Theme};
-use crate::{Console, admin::approvals};
 
 /// Maximum size of a form.
 const MAX_FORM_BYTES: usize = 1024 * 1024;
 
 /// Request for a page: caller, session, parameters and form fields.
 pub(crate) struct PageRequest {
-    pub(crate) console: Console,
+    pub(crate) admin: Administration,
     pub(crate) caller: Caller,
     session: BrowserSession,
     theme: Option<Theme>,
@@ -39,7 +38,7 @@ pub(crate) struct PageRequest {
 impl PageRequest {
     /// Reads a request. A form without a valid CSRF token is rejected.
     pub(super) async fn read(
-        console: Console,
+        admin: Administration,
         params: Vec<(String, String)>,
         request: Request,
     ) -> Result<Self, Box<Response>> {
@@ -51,9 +50,9 @@ impl PageRequest {
         };
         let query = parse_pairs(parts.uri.query().unwrap_or_default().as_bytes());
         let theme = layout::theme(&parts.headers);
-        let waiting = approvals::count_waiting(&console, &caller).await;
+        let waiting = approvals::count_waiting(&admin, &caller).await;
         let mut request = Self {
-            console,
+            admin,
             caller,
             session,
             theme,
@@ -95,11 +94,11 @@ impl PageRequest {
             is_signed_in: self.session.is_signed_in,
             theme: self.theme,
             done: self.query("done").map(str::to_owned),
-            policies_are_valid: self.console.engine().policies().is_up_to_date(),
+            policies_are_valid: self.admin.engine().policies().is_up_to_date(),
             waiting: self.waiting,
             menu_path: layout::menu_entry(self.uri.path()),
             back: self.referring_page(),
-            now: self.console.engine().now(),
+            now: self.admin.engine().now(),
         }
     }
 
@@ -142,7 +141,7 @@ impl PageRequest {
         Redirect::to(&format!("{target}{separator}done={done}")).into_response()
     }
 
-    /// Console page that the request came from, with its query.
+    /// Administration page that the request came from, with its query.
     fn referring_page(&self) -> Option<String> {
         let from = self.headers.get(header::REFERER)?.to_str().ok()?;
         let from = url::Url::parse(from).ok()?;
@@ -156,11 +155,6 @@ impl PageRequest {
         let query = query.finish();
         Some(if query.is_empty() { from.path().to_owned() } else { format!("{}?{query}", from.path()) })
     }
-}
-
-/// Path prefix of a project.
-pub(crate) fn project_path(scope: &Scope) -> String {
-    if *scope == Scope::default() { String::new() } else { format!("/{}/{}", scope.org, scope.project) }
 }
 
 /// Fields of a form, or parameters of a query.

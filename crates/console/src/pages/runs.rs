@@ -2,6 +2,11 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{
+    approvals,
+    runs::{self, RunOptions, RunView},
+    tasks,
+};
 use rialto_http_server::session::API;
 use rialto_model::{
     approval::Approval,
@@ -21,31 +26,23 @@ use super::{
     request::{PageRequest, encode_segment},
     workflows::{self as workflow_pages, PAGE_PATH},
 };
-use crate::{
-    admin::{
-        approvals,
-        runs::{self, RunOptions, RunView},
-        tasks,
-    },
-    pretty_json::pretty_json,
-    text,
-};
+use crate::{pretty_json::pretty_json, text};
 
 /// Maximum number of steps on the page; the API has all of them.
 const MAX_STEPS: usize = 300;
 
 pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
-    let run = runs::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let run = runs::show(&request.admin, &request.caller, request.path_param("id")).await?;
     let record = &run.record.run;
     let asked = if record.state == RunState::Waiting {
-        approvals::list_for_task(&request.console, &request.caller, &record.id).await?
+        approvals::list_for_task(&request.admin, &request.caller, &record.id).await?
     } else {
         Vec::new()
     };
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let at = format!("/runs/{}", encode_segment(record.id.as_str()));
     let is_over = record.state.is_over() && run.task.head.state.is_terminal();
-    let may = tasks::may_act(&request.console, &request.caller, &run.task.head);
+    let may = tasks::may_act(&request.admin, &request.caller, &run.task.head);
     let body = html! {
         div.top {
             div {
@@ -55,7 +52,7 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
             div.actions data-region="stand" {
                 (workflow_pages::state_badge(record.state))
                 @if !is_over && may.is_ok() {
-                    @if asked.is_empty() && !has_question(&run.record.steps) && runs::can_resume(&request.console, &request.caller, &run) {
+                    @if asked.is_empty() && !has_question(&run.record.steps) && runs::can_resume(&request.admin, &request.caller, &run) {
                         form.inline method="post" action=(frame.url(&format!("{at}/resume"))) {
                             (frame.csrf_field()) button type="submit" title="Resumes a run that no server works on" { "Resume" }
                         }
@@ -82,7 +79,7 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn confirm_cancel(request: PageRequest) -> Result<Response, Failure> {
-    let run = runs::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let run = runs::show(&request.admin, &request.caller, request.path_param("id")).await?;
     let (frame, at) = (request.frame(), format!("/runs/{}", encode_segment(run.record.run.id.as_str())));
     let body = html! {
         div data-dialog-body {
@@ -107,7 +104,7 @@ pub(super) async fn confirm_cancel(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn cancel(request: PageRequest) -> Result<Response, Failure> {
-    let task = tasks::cancel(&request.console, &request.caller, request.path_param("id")).await?;
+    let task = tasks::cancel(&request.admin, &request.caller, request.path_param("id")).await?;
     Ok(request.redirect(&format!("/runs/{}", encode_segment(task.head.id.as_str())), "stopped"))
 }
 
@@ -116,14 +113,14 @@ pub(super) async fn answer(request: PageRequest) -> Result<Response, Failure> {
     let step = request.field("step").filter(|step| !step.is_empty());
     let text = request.field("text").unwrap_or_default();
     let part = runs::address_step(step, Part::text(text));
-    runs::answer(&request.console, &request.caller, id, part, RunOptions::default()).await?;
+    runs::answer(&request.admin, &request.caller, id, part, RunOptions::default()).await?;
     Ok(request.redirect(&format!("/runs/{}", encode_segment(id)), "said"))
 }
 
 pub(super) async fn resume(request: PageRequest) -> Result<Response, Failure> {
     let id = request.path_param("id");
     // The run continues without its handle.
-    drop(runs::resume(&request.console, &request.caller, id).await?);
+    drop(runs::resume(&request.admin, &request.caller, id).await?);
     Ok(request.redirect(&format!("/runs/{}", encode_segment(id)), "resumed"))
 }
 
@@ -161,7 +158,7 @@ fn open_questions(
     now: Timestamp,
 ) -> Markup {
     let head = &run.task.head;
-    let can_answer = asked.is_empty() && tasks::may_act(&request.console, &request.caller, head).is_ok();
+    let can_answer = asked.is_empty() && tasks::may_act(&request.admin, &request.caller, head).is_ok();
     let waiting = run.record.steps.iter().filter(|step| step.state == StepState::Waiting);
     let action = frame.url(&format!("/runs/{}/messages", encode_segment(run.record.run.id.as_str())));
     html! {

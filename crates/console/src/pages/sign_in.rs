@@ -8,6 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{Markup, html};
+use rialto_admin::{Administration, sessions};
 use rialto_http_server::session::{BrowserSession, SIGN_IN, SignInRequest};
 use rialto_model::failure::Failure;
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use super::{
     layout::{self, Theme},
     request::{PageRequest, parse_pairs},
 };
-use crate::{Console, admin::sessions, text};
+use crate::text;
 
 /// Maximum size of the sign-in form.
 const MAX_FORM_BYTES: usize = 16 * 1024;
@@ -28,11 +29,11 @@ pub(super) struct SignInQuery {
 }
 
 pub(super) async fn form(
-    State(console): State<Console>,
+    State(admin): State<Administration>,
     Query(query): Query<SignInQuery>,
     headers: HeaderMap,
 ) -> Response {
-    if !console.deps().needs_token {
+    if !admin.deps().needs_token {
         return Redirect::to("/factory").into_response();
     }
     let body = sign_in_form(local_path(&query.next), None);
@@ -40,7 +41,7 @@ pub(super) async fn form(
 }
 
 pub(super) async fn submit(
-    State(console): State<Console>,
+    State(admin): State<Administration>,
     newcomer: Option<Extension<SignInRequest>>,
     request: Request,
 ) -> Response {
@@ -55,7 +56,7 @@ pub(super) async fn submit(
     let cookie = match newcomer {
         Some(Extension(newcomer)) => {
             let signed_in = newcomer.sign_in(field("token").trim()).await;
-            sessions::record_sign_in(&console, &signed_in).await;
+            sessions::record_sign_in(&admin, &signed_in).await;
             signed_in.map(|(cookie, ..)| cookie)
         }
         None => Err("sign-in is not available on this server".to_owned()),
@@ -79,7 +80,7 @@ pub(super) async fn submit(
 
 pub(super) async fn sign_out(request: PageRequest) -> Result<Response, Failure> {
     if let Some(session) = request.session_id() {
-        sessions::sign_out(&request.console, &request.caller, session).await?;
+        sessions::sign_out(&request.admin, &request.caller, session).await?;
     }
     let cookie = HeaderValue::from_static(BrowserSession::removal_cookie());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN)).into_response())

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::{approvals, dispatches, inspection, tasks};
 use rialto_api_types::tasks::{
     CallInspection, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
 };
@@ -23,11 +24,7 @@ use super::{
     request::{PageRequest, encode_segment},
     tasks::{PAGE_PATH, state_badge},
 };
-use crate::{
-    admin::{approvals, dispatches, inspection, tasks},
-    pretty_json::pretty_json,
-    text,
-};
+use crate::{pretty_json::pretty_json, text};
 
 /// Maximum number of characters of an event.
 const MAX_EVENT_CHARS: usize = 20_000;
@@ -39,8 +36,8 @@ const MAX_SENT_MESSAGES: usize = 20;
 const MAX_TIMELINE_ENTRIES: usize = 300;
 
 pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
-    let task = tasks::show(&request.console, &request.caller, request.path_param("id")).await;
-    let inspected = inspection::inspect(&request.console, &request.caller, request.path_param("id")).await?;
+    let task = tasks::show(&request.admin, &request.caller, request.path_param("id")).await;
+    let inspected = inspection::inspect(&request.admin, &request.caller, request.path_param("id")).await?;
     let task = match task {
         Ok((task, _)) => task,
         // A denied call has audit records, but no task.
@@ -52,13 +49,13 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
     let frame = request.frame();
     let is_over = task.head.state.is_terminal();
     let pending = if task.head.state.is_waiting() {
-        approvals::list_for_task(&request.console, &request.caller, &task.head.id).await?
+        approvals::list_for_task(&request.admin, &request.caller, &task.head.id).await?
     } else {
         Vec::new()
     };
-    let may = tasks::may_act(&request.console, &request.caller, &task.head);
+    let may = tasks::may_act(&request.admin, &request.caller, &task.head);
     let was_dispatched =
-        dispatches::is_visible_dispatch(&request.console, &request.caller, &task.head.id).await;
+        dispatches::is_visible_dispatch(&request.admin, &request.caller, &task.head.id).await;
     let at = format!("{PAGE_PATH}/{}", encode_segment(task.head.id.as_str()));
     let body = html! {
         div.top {
@@ -97,7 +94,7 @@ fn denied_call(request: &PageRequest, inspected: &CallInspection) -> Response {
 }
 
 pub(super) async fn confirm_cancel(request: PageRequest) -> Result<Response, Failure> {
-    let (task, _) = tasks::show(&request.console, &request.caller, request.path_param("id")).await?;
+    let (task, _) = tasks::show(&request.admin, &request.caller, request.path_param("id")).await?;
     let (frame, at) = (request.frame(), format!("/tasks/{}", encode_segment(task.head.id.as_str())));
     let body = html! {
         div data-dialog-body {
@@ -122,14 +119,14 @@ pub(super) async fn confirm_cancel(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn cancel(request: PageRequest) -> Result<Response, Failure> {
-    let task = tasks::cancel(&request.console, &request.caller, request.path_param("id")).await?;
+    let task = tasks::cancel(&request.admin, &request.caller, request.path_param("id")).await?;
     Ok(request.redirect(&format!("/tasks/{}", encode_segment(task.head.id.as_str())), "canceled"))
 }
 
 pub(super) async fn send_message(request: PageRequest) -> Result<Response, Failure> {
     let id = request.path_param("id");
     let part = read_message(&request)?;
-    tasks::send_message(&request.console, &request.caller, id, part).await?;
+    tasks::send_message(&request.admin, &request.caller, id, part).await?;
     Ok(request.redirect(&format!("/tasks/{}", encode_segment(id)), "said"))
 }
 
@@ -149,8 +146,7 @@ fn read_message(request: &PageRequest) -> Result<Part, Failure> {
 pub(super) async fn continue_conversation(request: PageRequest) -> Result<Response, Failure> {
     let part = read_message(&request)?;
     let task =
-        tasks::continue_conversation(&request.console, &request.caller, request.path_param("id"), part)
-            .await?;
+        tasks::continue_conversation(&request.admin, &request.caller, request.path_param("id"), part).await?;
     Ok(request.redirect(&format!("{PAGE_PATH}/{}", encode_segment(task.as_str())), "begun"))
 }
 
@@ -187,10 +183,10 @@ fn reply_panel(
     let is_own = tasks::is_own(&request.caller, head);
     let takes_messages = head.state == TaskState::InputRequired || head.remote.task_id.is_some();
     let can_reply = approvals.is_empty() && !head.state.is_terminal() && takes_messages;
-    let agent = request.console.engine().registry().get(&head.agent);
+    let agent = request.admin.engine().registry().get(&head.agent);
     let is_agent = agent.is_some_and(|agent| agent.backing.is_agent());
     let can_continue = head.state.is_terminal() && is_own && is_agent && head.remote.context_id.is_some();
-    let now = request.console.engine().now();
+    let now = request.admin.engine().now();
     html! {
         div data-region="answer" {
             @for approval in approvals { (super::approvals::approval_panel(frame, approval, now)) }
@@ -344,8 +340,8 @@ fn parts(frame: &PageFrame, task: &Task, parts: &[Part]) -> Markup {
 }
 
 fn details(request: &PageRequest, frame: &PageFrame, task: &Task, was_dispatched: bool) -> Markup {
-    let (head, now) = (&task.head, request.console.engine().now());
-    let agent = request.console.engine().registry().get(&head.agent);
+    let (head, now) = (&task.head, request.admin.engine().now());
+    let agent = request.admin.engine().registry().get(&head.agent);
     let is_run = agent.as_ref().is_some_and(|agent| matches!(agent.backing, Backing::Flow(_)));
     html! {
         section.panel data-region="facts" {

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_admin::tasks::{self, TaskQuery};
 use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
@@ -14,10 +15,7 @@ use super::{
     layout::{PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::tasks::{self, TaskQuery},
-    text,
-};
+use crate::text;
 
 pub(super) const PAGE_PATH: &str = "/tasks";
 
@@ -30,7 +28,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
         limit: None,
         cursor: request.query("cursor").map(TaskId::from),
     };
-    let page = tasks::list(&request.console, &request.caller, &filter).await;
+    let page = tasks::list(&request.admin, &request.caller, &filter).await;
     let (page, failure) = match page {
         Ok(page) => (page, None),
         Err(failure) if failure.kind == FailureKind::NotFound => {
@@ -38,13 +36,13 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let is_filtered = filter.agent.is_some()
         || filter.state.is_some()
         || filter.open
         || filter.own
         || filter.cursor.is_some();
-    let sees_all = request.console.sees_all_callers(&request.caller);
+    let sees_all = request.admin.sees_all_callers(&request.caller);
     let body = html! {
         div.top {
             div { h1 { "Tasks" } p.sub { @if sees_all { "Tasks of all callers" } @else { "Your tasks" } } }
@@ -98,7 +96,7 @@ fn filters(frame: &PageFrame, filter: &TaskQuery, sees_all: bool) -> Markup {
 }
 
 fn table(request: &PageRequest, frame: &PageFrame, heads: &[TaskHead], now: Timestamp) -> Markup {
-    let registry = request.console.engine().registry();
+    let registry = request.admin.engine().registry();
     html! {
         table.cards {
             thead { tr { th { "Task" } th { "State" } th { "Agent" } th { "Caller" } th { "Protocol" } th { "Updated" } } }

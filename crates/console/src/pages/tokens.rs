@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{sessions, tokens};
 use rialto_api_types::tokens::{NewToken, TokenState};
 use rialto_model::{
     failure::{Failure, FailureKind},
@@ -14,10 +15,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{sessions, tokens},
-    text,
-};
+use crate::text;
 
 const PAGE_PATH: &str = "/tokens";
 
@@ -27,7 +25,7 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn create(request: PageRequest) -> Result<Response, Failure> {
     let created = match read_form(&request) {
-        Ok(new) => tokens::create(&request.console, &request.caller, &new).await,
+        Ok(new) => tokens::create(&request.admin, &request.caller, &new).await,
         Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match created {
@@ -89,18 +87,18 @@ pub(super) async fn confirm_revoke(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn end_session(request: PageRequest) -> Result<Response, Failure> {
-    sessions::end(&request.console, &request.caller, request.path_param("id")).await?;
+    sessions::end(&request.admin, &request.caller, request.path_param("id")).await?;
     Ok(request.redirect(PAGE_PATH, "ended"))
 }
 
 pub(super) async fn revoke(request: PageRequest) -> Result<Response, Failure> {
-    tokens::revoke(&request.console, &request.caller, request.path_param("id")).await?;
+    tokens::revoke(&request.admin, &request.caller, request.path_param("id")).await?;
     Ok(request.redirect(PAGE_PATH, "revoked"))
 }
 
 async fn show(request: &PageRequest, status: StatusCode, notice: &Markup) -> Result<Response, Failure> {
-    let tokens = tokens::list(&request.console, &request.caller).await?;
-    let signed_in = sessions::list(&request.console, &request.caller).await?;
+    let tokens = tokens::list(&request.admin, &request.caller).await?;
+    let signed_in = sessions::list(&request.admin, &request.caller).await?;
     let frame = request.frame();
     let body = html! {
         div.top { div { h1 { "Tokens" } p.sub { "Bearer tokens and console sessions of the org" } } }
@@ -140,7 +138,7 @@ fn form(frame: &PageFrame, given: Option<&PageRequest>) -> Markup {
 
 /// Table of console sessions. Ending one needs no confirmation, because its user can sign in again.
 fn sessions_table(request: &PageRequest, frame: &PageFrame, sessions: &[Token]) -> Markup {
-    let now = request.console.engine().now();
+    let now = request.admin.engine().now();
     html! {
         h2 { "Console sessions" }
         div.panel.flush {
@@ -168,7 +166,7 @@ fn sessions_table(request: &PageRequest, frame: &PageFrame, sessions: &[Token]) 
 }
 
 fn table(request: &PageRequest, frame: &PageFrame, tokens: &[Token]) -> Markup {
-    let now = request.console.engine().now();
+    let now = request.admin.engine().now();
     html! {
         table.cards {
             thead { tr { th { "Token" } th { "Caller" } th { "Scopes" } th { "Project" } th { "Created" } th { "Created by" } th { "Expires" } th { "State" } th { span.vh { "Actions" } } } }

@@ -3,6 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{
+    agents,
+    tools::{self, is_available},
+};
 use rialto_http_server::session::API;
 use rialto_model::{
     agent::{Agent, AgentTrust, RowStorage},
@@ -20,14 +24,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        agents,
-        tools::{self, is_available},
-    },
-    pretty_json::pretty_json,
-    text,
-};
+use crate::{pretty_json::pretty_json, text};
 
 const PAGE_PATH: &str = "/tools";
 
@@ -35,9 +32,9 @@ const PAGE_PATH: &str = "/tools";
 const MAX_TOOLS: usize = 60;
 
 pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
-    let rows = tools::list_visible(&request.console, &request.caller).await?;
-    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let rows = tools::list_visible(&request.admin, &request.caller).await?;
+    let may = request.admin.check_admin(&request.caller, Action::AdminAgents);
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let body = html! {
         div.top {
             div { h1 { "Tools" } p.sub { "MCP servers and functions" } }
@@ -54,13 +51,13 @@ pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
-    request.console.authorize_admin(&request.caller, Action::AdminAgents).await?;
+    request.admin.authorize_admin(&request.caller, Action::AdminAgents).await?;
     Ok(form(&request, StatusCode::OK, None))
 }
 
 pub(super) async fn deploy(request: PageRequest) -> Result<Response, Failure> {
     let deployed = match read_form(&request) {
-        Ok(described) => tools::deploy(&request.console, &request.caller, &described.to_string()).await,
+        Ok(described) => tools::deploy(&request.admin, &request.caller, &described.to_string()).await,
         Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match deployed {
@@ -70,7 +67,7 @@ pub(super) async fn deploy(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
-    let refreshed = agents::refresh(&request.console, &request.caller, request.path_param("key")).await;
+    let refreshed = agents::refresh(&request.admin, &request.caller, request.path_param("key")).await;
     match refreshed {
         Ok(_) => Ok(request.redirect(PAGE_PATH, "asked")),
         // The error is shown beside its name.
@@ -82,7 +79,7 @@ pub(super) async fn refresh(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn approve(request: PageRequest) -> Result<Response, Failure> {
-    agents::approve(&request.console, &request.caller, request.path_param("key")).await?;
+    agents::approve(&request.admin, &request.caller, request.path_param("key")).await?;
     Ok(request.redirect(PAGE_PATH, "approved"))
 }
 
@@ -109,7 +106,7 @@ pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
-    tools::remove(&request.console, &request.caller, request.path_param("key")).await?;
+    tools::remove(&request.admin, &request.caller, request.path_param("key")).await?;
     Ok(request.redirect(PAGE_PATH, "removed"))
 }
 
@@ -281,7 +278,7 @@ fn form(request: &PageRequest, status: StatusCode, failure: Option<&Failure>) ->
             (text_field("name", "Name", given("name"), "weather", "Letters, digits, - and _. Prefix of the names of its tools."))
             (text_field("url", "Address", given("url"), "https://tools.example.com/mcp", "URL of the MCP server, or URL that the arguments of a function are posted to as JSON."))
             (lines_field("headers", "Headers", given("headers"), "One per line: Name: value. Reference a secret as ${VARIABLE}."))
-            @if request.console.may_use_machine_resources(&request.caller) {
+            @if request.admin.may_use_machine_resources(&request.caller) {
                 (lines_field("command", "Or a command on the server's machine", given("command"), "Program and arguments, one per line."))
                 (lines_field("env", "Environment variables", given("env"), "One per line: NAME=value."))
             } @else {

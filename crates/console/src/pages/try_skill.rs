@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{agents, tasks};
 use rialto_model::{
     call::CallTarget,
     failure::{Failure, FailureKind},
@@ -14,10 +15,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{agents, tasks},
-    schema_form, text,
-};
+use crate::{schema_form, text};
 
 pub(super) async fn form(request: PageRequest) -> Result<Response, Failure> {
     let target = find_target(&request).await?;
@@ -40,7 +38,7 @@ pub(super) async fn call(request: PageRequest) -> Result<Response, Failure> {
         None => Part::text(schema_form::read_message(&request.form)),
     });
     let started = match part {
-        Ok(part) => tasks::start(&request.console, &request.caller, target.clone(), part).await,
+        Ok(part) => tasks::start(&request.admin, &request.caller, target.clone(), part).await,
         Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match started {
@@ -55,7 +53,7 @@ pub(super) async fn call(request: PageRequest) -> Result<Response, Failure> {
 }
 
 async fn find_target(request: &PageRequest) -> Result<CallTarget, Failure> {
-    let agent = agents::find(&request.console, &request.caller, request.path_param("key")).await?;
+    let agent = agents::find(&request.admin, &request.caller, request.path_param("key")).await?;
     let id = request.path_param("skill");
     let skill = agent.card.skill(id).cloned();
     let skill = skill.ok_or_else(|| {

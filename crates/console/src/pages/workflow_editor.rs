@@ -3,6 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_admin::{
+    workflow_drafts::{self, CheckedDraft, WorkflowDraft},
+    workflows,
+};
 use rialto_model::{
     failure::{Failure, FailureKind},
     flow::FlowStatus,
@@ -15,13 +19,7 @@ use super::{
     request::{PageRequest, encode_segment},
     workflows::{self as workflow_pages, PAGE_PATH},
 };
-use crate::{
-    admin::{
-        workflow_drafts::{self, CheckedDraft, WorkflowDraft},
-        workflows,
-    },
-    text,
-};
+use crate::text;
 
 /// Definition in a new editor.
 const SAMPLE: &str = "name: my-workflow
@@ -44,7 +42,7 @@ struct WorkflowEditor<'a> {
 
 pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
     let draft = WorkflowDraft { text: SAMPLE.to_owned(), ..WorkflowDraft::default() };
-    let checked = workflow_drafts::check_draft(&request.console, &request.caller, &draft).await?;
+    let checked = workflow_drafts::check_draft(&request.admin, &request.caller, &draft).await?;
     Ok(page(
         &request,
         StatusCode::OK,
@@ -53,19 +51,17 @@ pub(super) async fn new(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn edit(request: PageRequest) -> Result<Response, Failure> {
-    request.console.authorize_admin(&request.caller, Action::AdminAgents).await?;
+    request.admin.authorize_admin(&request.caller, Action::AdminAgents).await?;
     let version = request.query("version").and_then(|version| version.parse().ok());
-    let shown =
-        workflows::show(&request.console, &request.caller, request.path_param("name"), version).await?;
-    let in_force =
-        workflows::show(&request.console, &request.caller, request.path_param("name"), None).await?;
+    let shown = workflows::show(&request.admin, &request.caller, request.path_param("name"), version).await?;
+    let in_force = workflows::show(&request.admin, &request.caller, request.path_param("name"), None).await?;
     let draft = WorkflowDraft {
         name: shown.flow.name.clone(),
         text: shown.flow.text.clone(),
         status: Some(in_force.flow.status),
         made_from: Some((shown.flow.name.clone(), shown.newest)),
     };
-    let checked = workflow_drafts::check_draft(&request.console, &request.caller, &draft).await?;
+    let checked = workflow_drafts::check_draft(&request.admin, &request.caller, &draft).await?;
     Ok(page(
         &request,
         StatusCode::OK,
@@ -75,7 +71,7 @@ pub(super) async fn edit(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn check(request: PageRequest) -> Result<Response, Failure> {
     let draft = read_form(&request);
-    let checked = workflow_drafts::check_draft(&request.console, &request.caller, &draft).await?;
+    let checked = workflow_drafts::check_draft(&request.admin, &request.caller, &draft).await?;
     Ok(page(
         &request,
         StatusCode::OK,
@@ -85,8 +81,8 @@ pub(super) async fn check(request: PageRequest) -> Result<Response, Failure> {
 
 pub(super) async fn save(request: PageRequest) -> Result<Response, Failure> {
     let draft = read_form(&request);
-    let checked = workflow_drafts::check_draft(&request.console, &request.caller, &draft).await?;
-    let saved = workflow_drafts::save_draft(&request.console, &request.caller, &draft).await;
+    let checked = workflow_drafts::check_draft(&request.admin, &request.caller, &draft).await?;
+    let saved = workflow_drafts::save_draft(&request.admin, &request.caller, &draft).await;
     match saved {
         Ok(flow) => Ok(request.redirect(&format!("{PAGE_PATH}/{}", encode_segment(&flow.name)), "kept")),
         Err(failure) => {
@@ -108,12 +104,12 @@ pub(super) async fn set_status(request: PageRequest) -> Result<Response, Failure
         return Err(Failure::new(FailureKind::Invalid, "a workflow is draft, active or archived"));
     };
     let flow =
-        workflows::set_status(&request.console, &request.caller, request.path_param("name"), status).await?;
+        workflows::set_status(&request.admin, &request.caller, request.path_param("name"), status).await?;
     Ok(request.redirect(&format!("{PAGE_PATH}/{}", encode_segment(&flow.name)), flow.status.as_str()))
 }
 
 pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Failure> {
-    let shown = workflows::show(&request.console, &request.caller, request.path_param("name"), None).await?;
+    let shown = workflows::show(&request.admin, &request.caller, request.path_param("name"), None).await?;
     let (frame, at) = (request.frame(), format!("{PAGE_PATH}/{}", encode_segment(&shown.flow.name)));
     let body = html! {
         div data-dialog-body {
@@ -135,7 +131,7 @@ pub(super) async fn confirm_remove(request: PageRequest) -> Result<Response, Fai
 }
 
 pub(super) async fn remove(request: PageRequest) -> Result<Response, Failure> {
-    workflows::remove(&request.console, &request.caller, request.path_param("name")).await?;
+    workflows::remove(&request.admin, &request.caller, request.path_param("name")).await?;
     Ok(request.redirect(PAGE_PATH, "removed"))
 }
 

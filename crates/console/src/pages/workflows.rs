@@ -3,6 +3,10 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
+use rialto_admin::{
+    runs,
+    workflows::{self, WorkflowListItem, WorkflowView},
+};
 use rialto_http_server::session::API;
 use rialto_model::{
     clock::Timestamp,
@@ -22,13 +26,7 @@ use super::{
     layout::{self, PageContent, PageFrame},
     request::{PageRequest, encode_segment},
 };
-use crate::{
-    admin::{
-        runs,
-        workflows::{self, WorkflowListItem, WorkflowView},
-    },
-    schema_form, text,
-};
+use crate::{schema_form, text};
 
 pub(super) const PAGE_PATH: &str = "/workflows";
 
@@ -36,9 +34,9 @@ pub(super) const PAGE_PATH: &str = "/workflows";
 const MAX_VERSIONS: u64 = 20;
 
 pub(super) async fn list(request: PageRequest) -> Result<Response, Failure> {
-    let found = workflows::list_with_runs(&request.console, &request.caller).await?;
-    let may = request.console.check_admin(&request.caller, Action::AdminAgents).is_ok();
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let found = workflows::list_with_runs(&request.admin, &request.caller).await?;
+    let may = request.admin.check_admin(&request.caller, Action::AdminAgents).is_ok();
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let body = html! {
         div.top {
             div { h1 { "Workflows" } p.sub { "Workflows and pipelines of calls" } }
@@ -70,9 +68,9 @@ pub(super) async fn show(request: PageRequest) -> Result<Response, Failure> {
 }
 
 pub(super) async fn run(request: PageRequest) -> Result<Response, Failure> {
-    let shown = workflows::show(&request.console, &request.caller, request.path_param("name"), None).await?;
+    let shown = workflows::show(&request.admin, &request.caller, request.path_param("name"), None).await?;
     let started = match read_input(&shown.workflow, &request.form) {
-        Ok(part) => runs::start_from_form(&request.console, &request.caller, &shown.flow, part).await,
+        Ok(part) => runs::start_from_form(&request.admin, &request.caller, &shown.flow, part).await,
         Err(why) => Err(Failure::new(FailureKind::Invalid, why)),
     };
     match started {
@@ -92,21 +90,20 @@ async fn page(
     failure: Option<&Failure>,
 ) -> Result<Response, Failure> {
     let version = request.query("version").and_then(|version| version.parse().ok());
-    let shown =
-        workflows::show(&request.console, &request.caller, request.path_param("name"), version).await?;
+    let shown = workflows::show(&request.admin, &request.caller, request.path_param("name"), version).await?;
     let name = &shown.flow.name;
     let filter = runs::RunQuery {
         name: Some(name.clone()),
         cursor: request.query("cursor").map(TaskId::from),
         ..runs::RunQuery::default()
     };
-    let (runs, next) = match runs::list(&request.console, &request.caller, &filter).await {
+    let (runs, next) = match runs::list(&request.admin, &request.caller, &filter).await {
         // A caller without permission to call sees the workflow without its runs.
         Err(failure) if failure.kind == FailureKind::Denied => (Vec::new(), None),
         found => found?,
     };
-    let may = request.console.check_admin(&request.caller, Action::AdminAgents);
-    let (frame, now) = (request.frame(), request.console.engine().now());
+    let may = request.admin.check_admin(&request.caller, Action::AdminAgents);
+    let (frame, now) = (request.frame(), request.admin.engine().now());
     let at = format!("{PAGE_PATH}/{}", encode_segment(name));
     let body = html! {
         div.top {

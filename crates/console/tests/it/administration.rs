@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rialto_console::api::routes;
+use rialto_api::routes;
 use rialto_model::{
     agent::AgentTrust,
     audit_event::{AuditEvent, InvocationOutcome},

@@ -1,6 +1,6 @@
 //! `/api/v1`: responses and permissions.
 
-use rialto_console::api::{Route, routes};
+use rialto_api::{Route, routes};
 use rialto_model::agent::AgentTrust;
 use rialto_testkit::{
     agents,

@@ -14,14 +14,14 @@ use async_trait::async_trait;
 use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, header};
-use rialto_api_types::policies::PolicyPlace;
-use rialto_console::{
-    Console, ConsoleDeps,
+use rialto_admin::{
+    Administration, AdministrationDeps,
     host::{
-        ChangedPolicy, ConsoleHost, PolicyHistoryEntry, PolicyHost, PolicyScope, SecretHost, SecretRow,
+        AdminHost, ChangedPolicy, PolicyHistoryEntry, PolicyHost, PolicyScope, SecretHost, SecretRow,
         WebhookHost,
     },
 };
+use rialto_api_types::policies::PolicyPlace;
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
     peer::Peer,
@@ -180,7 +180,7 @@ impl Fixture {
         {
             store.put_token(&row(caller, token, rights)).await.unwrap();
         }
-        let console = Console::new(ConsoleDeps {
+        let admin = Administration::new(AdministrationDeps {
             engine: engine.clone(),
             store: store.clone(),
             flows: flows.clone(),
@@ -199,7 +199,8 @@ impl Fixture {
             Authentication::Bearer(bearers) => Some(bearers.clone()),
             Authentication::Open(_) => None,
         };
-        let app = gate(authentication, clock).wrap(console.router());
+        let router = rialto_console::router(&admin).merge(rialto_api::router(&admin));
+        let app = gate(authentication, clock).wrap(router);
         Self { engine, store, discovery, flows, app, bearers }
     }
 
@@ -485,7 +486,7 @@ impl PolicyHost for TestHost {
     }
 }
 
-impl ConsoleHost for TestHost {
+impl AdminHost for TestHost {
     fn read_card(&self, text: &str) -> Option<Card> {
         agents::parse_card(text).ok()
     }
@@ -606,7 +607,7 @@ fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> AdmissionLayer
             RouteRule { path: API, needs: TokenScopes::ALL },
             RouteRule { path: PAGES, needs: TokenScopes::ALL },
         ])
-        .with_sessions(sessions(clock), &Console::before_sign_in())
+        .with_sessions(sessions(clock), &rialto_console::paths_before_sign_in())
 }
 
 fn row(caller: &str, token: &str, rights: TokenScopes) -> Token {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use futures::{StreamExt, stream};
-use rialto_console::api::{self, Route, routes};
+use rialto_api::{Route, routes};
 use rialto_model::{
     agent::AgentTrust,
     event::{Event, EventAside, QuestionKind},
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{ANN, Fixture, TestResponse};
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&api::document()).unwrap());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&rialto_api::document()).unwrap());
 
 /// Validates a response against the OpenAPI document.
 #[track_caller]

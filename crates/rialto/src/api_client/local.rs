@@ -5,7 +5,7 @@ use axum::{
     body::{Body, to_bytes},
 };
 use http::{Request, header};
-use rialto_console::Console;
+use rialto_admin::Administration;
 use rialto_http_server::in_process;
 use rialto_model::failure::{Failure, FailureKind};
 
@@ -15,8 +15,9 @@ use crate::{app::App, console_host};
 /// The program, opened, and its routes.
 pub(crate) struct LocalApi {
     pub(crate) program: App,
-    /// API routes, for a local user.
-    pub(crate) console: Console,
+    /// Operations, for a local user.
+    pub(crate) admin: Administration,
+    /// API routes of these operations.
     api: Router,
 }
 
@@ -24,9 +25,9 @@ pub(crate) struct LocalApi {
 
 impl LocalApi {
     pub(super) fn new(program: App) -> Self {
-        let console = console_host::console_at_machine(&program);
-        let api = console.api();
-        Self { program, console, api }
+        let admin = console_host::administration_at_machine(&program);
+        let api = rialto_api::router(&admin);
+        Self { program, admin, api }
     }
 
     pub(super) async fn send(&self, question: &ApiRequest<'_>) -> Result<ApiResponse, Failure> {

@@ -4,8 +4,8 @@ mod remote;
 
 use std::time::Duration;
 
+use rialto_admin::calls::{self, CallInput};
 use rialto_api_types::tasks::TaskDetail;
-use rialto_console::admin::calls::{self, CallInput};
 use rialto_engine::{
     CallHandle, CallRequest, CallUpdate,
     peer::DiscoveryError,
@@ -77,7 +77,7 @@ async fn call_locally(
         program.tools.refresh_unlisted(program.engine.registry()).await;
     }
     let said = said.map_or(CallInput::Empty, CallInput::Text);
-    let (target, parts) = calls::resolve_call(&local.console, &caller, &call.name, said)?;
+    let (target, parts) = calls::resolve_call(&local.admin, &caller, &call.name, said)?;
     let request = CallRequest {
         task: call.task,
         context: call.context,

@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
+use rialto_admin::guardrails::GuardrailTestRequest;
 use rialto_api_types::guardrails::{GuardrailFinding, GuardrailTest, GuardrailTestResult, GuardrailVerdict};
-use rialto_console::admin::guardrails::GuardrailTestRequest;
 use rialto_guardrails::config::Guardrail;
 use rialto_model::{ids::OrgId, json::Json, message::Content};
 

@@ -11,7 +11,7 @@ use std::{
 use axum::Router;
 use futures::FutureExt;
 use rialto_a2a_server::CARDS;
-use rialto_console::{Console, admin};
+use rialto_admin::{Administration, AdministrationDeps, agents};
 use rialto_engine::{AdminRecord, Instance, NodeIdentity};
 use rialto_functions::call_endpoint;
 use rialto_http_server::{
@@ -186,7 +186,7 @@ pub(crate) fn build_app(
 ) -> Result<AdmissionService<Router>, CommandError> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
     let gate = build_gate(program, authentication, door.address())?
-        .with_sessions(sessions, &Console::before_sign_in());
+        .with_sessions(sessions, &rialto_console::paths_before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.audit().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
@@ -205,11 +205,13 @@ pub(crate) fn build_app(
     let pages = monitoring_router(metrics, readiness);
     let plain =
         call_endpoint::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
-    let mcp = mcp_server(program, build_console(program, needs_token)?).router(program.stop().clone());
+    let admin = build_administration(program, needs_token)?;
+    let mcp = mcp_server(program, admin.clone()).router(program.stop().clone());
     let mut router = pages.merge(mcp).merge(plain);
     router = router
         .merge(configured_workflows::http_triggers::router(program))
-        .merge(build_console(program, needs_token)?.router());
+        .merge(rialto_console::router(&admin))
+        .merge(rialto_api::router(&admin));
     if program.config.a2a.enabled {
         let door = a2a_server(program, needs_token)?;
         program.start_push_delivery(&door);
@@ -279,13 +281,13 @@ fn build_gate(
     })
 }
 
-fn build_console(program: &App, needs_token: bool) -> Result<Console, CommandError> {
+fn build_administration(program: &App, needs_token: bool) -> Result<Administration, CommandError> {
     let server = &program.config.server;
-    Ok(Console::new(rialto_console::ConsoleDeps {
+    Ok(Administration::new(AdministrationDeps {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        host: console_host::ProgramConsoleHost::new(program),
+        host: console_host::ProgramAdminHost::new(program),
         site: server.public_site().map_err(CommandError::usage)?,
         needs_token,
         is_local: false,
@@ -306,7 +308,7 @@ fn a2a_server(program: &App, needs_token: bool) -> Result<rialto_a2a_server::A2a
     Ok(rialto_a2a_server::A2aServer::new(program.engine.clone(), config, site))
 }
 
-fn mcp_server(program: &App, console: Console) -> rialto_mcp_server::McpEndpoint {
+fn mcp_server(program: &App, admin: Administration) -> rialto_mcp_server::McpEndpoint {
     let server = &program.config.server;
     let mut mcp = program.config.mcp_config();
     mcp.allowed_hosts.extend(server.hosts());
@@ -315,10 +317,10 @@ fn mcp_server(program: &App, console: Console) -> rialto_mcp_server::McpEndpoint
         mcp.allowed_hosts = vec!["*".to_owned()];
     }
     let register = move |caller: Caller, agent: AgentToLoad| {
-        let console = console.clone();
+        let admin = admin.clone();
         async move {
             let AgentToLoad { url, card_path, token } = agent;
-            admin::agents::load(&console, &caller, &url, card_path, token.as_ref()).await
+            agents::load(&admin, &caller, &url, card_path, token.as_ref()).await
         }
         .boxed()
     };
@@ -372,7 +374,7 @@ async fn load_tokens(program: &App, environment: &Environment) -> Result<BearerA
 async fn record_first_token(program: &App, token: &Token) {
     let record = AdminRecord {
         by: Arc::from(program.policies.scope().by.as_str()),
-        after: serde_json::json!(rialto_console::admin::tokens::token_row(token, SystemClock.now())),
+        after: serde_json::json!(rialto_admin::tokens::token_row(token, SystemClock.now())),
         ..AdminRecord::new("token.create", &program.local_caller(), token.caller.as_str())
     };
     if let Err(failure) = program.engine.audit().record(record).await {

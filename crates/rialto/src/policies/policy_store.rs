@@ -6,7 +6,7 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use rialto_console::host::{PolicyScope, SharedPolicies};
+use rialto_admin::host::{PolicyScope, SharedPolicies};
 use rialto_model::{
     agent::Agent,
     ids::{OrgId, Scope},

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rialto_console::host::{PolicyScope, SharedPolicies};
+use rialto_admin::host::{PolicyScope, SharedPolicies};
 use rialto_testkit::null_store::NullStore;
 
 use super::*;

@@ -7,11 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use rialto_api_types::policies::{PolicyTextVersion, ReplacedPolicyFile, SavedPolicy, StoredPolicyText};
-use rialto_console::{
-    admin::policies::policy_rule,
+use rialto_admin::{
     host::{PolicyScope, SharedPolicies},
+    policies::policy_rule,
 };
+use rialto_api_types::policies::{PolicyTextVersion, ReplacedPolicyFile, SavedPolicy, StoredPolicyText};
 use rialto_model::{
     clock::{Clock, SystemClock},
     ids::OrgId,
