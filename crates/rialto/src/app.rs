@@ -44,6 +44,7 @@ use rialto_model::{
     trace::Sampling,
 };
 use rialto_policy::{PolicyError, PolicySource};
+use rialto_secrets::{Vault, private_files};
 use rialto_telemetry::{CallLog, TraceDestination, TraceExporter};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -56,8 +57,6 @@ use crate::{
     file_poll::ReloadSignal,
     guardrail_config,
     policies::{PolicyFiles, PolicyLocation, PolicyStore},
-    private_files,
-    vault::Vault,
     webhooks,
 };
 
@@ -180,7 +179,7 @@ impl App {
         let env = environment_reader(environment);
         let around = ClientEnv { proxies: ProxyRules::from_env(&env), ..ClientEnv::default() };
         let fetch: Arc<dyn Fetch> = Arc::new(HttpClient::with_env(&config.outbound, around));
-        let vault = Vault::new(Arc::clone(&store), environment);
+        let vault = Vault::new(Arc::clone(&store), environment.secret_key_location());
         let secrets = credential::resolver(env, secret_reader(vault.clone()));
         let (clock, tools) = (Arc::new(SystemClock), DeployedBackends::new(&fetch, &secrets, environment));
         let link = EngineLink::default();

@@ -35,6 +35,7 @@ use rialto_model::{
     webhook::Webhook,
 };
 use rialto_policy::{PolicySource, PolicyTemplate};
+use rialto_secrets::{SecretsError, Vault};
 use rialto_store::vault::Key;
 
 use crate::{
@@ -47,7 +48,6 @@ use crate::{
     environment::Environment,
     output::CommandError,
     policies::{self, PolicySaveError, PolicyStore, SavedPolicyText},
-    vault::{SecretsError, Vault},
     webhooks,
 };
 

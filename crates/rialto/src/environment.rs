@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use rialto_model::call::HOPS_VARIABLE;
+use rialto_secrets::SecretKeyLocation;
 
 /// Environment variables at the start of the process.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,11 @@ impl Environment {
             .or_else(|| home().map(|home| home.join(".config")))
             .unwrap_or_else(|| PathBuf::from("."))
             .join("rialto")
+    }
+
+    /// Location of the key to stored secrets.
+    pub(crate) fn secret_key_location(&self) -> SecretKeyLocation {
+        SecretKeyLocation::find(|name| self.get(name), &self.config_dir())
     }
 
     /// Default data folder of this system.

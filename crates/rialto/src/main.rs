@@ -16,8 +16,6 @@ mod file_poll;
 mod guardrail_config;
 mod output;
 mod policies;
-mod private_files;
-mod vault;
 mod webhooks;
 
 use std::{num::NonZero, path::PathBuf, process::ExitCode};

@@ -11,10 +11,9 @@ use rialto_model::{
     failure::{Failure, FailureKind},
     store::StoreError,
 };
+use rialto_secrets::SecretsError;
 use serde::Serialize;
 use tokio::task::JoinHandle;
-
-use crate::vault::SecretsError;
 
 /// Why a command did not succeed, and the status to exit with.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use rialto_model::clock::{Clock, SystemClock};
+use rialto_secrets::private_files;
 use rialto_store::{
     CopyProgress, PostgresStore, SqliteStore,
     archive::{self, ArchiveError, ArchiveWriter, Manifest},
@@ -26,8 +27,6 @@ use crate::{
     config::Config,
     environment::Environment,
     output::{self, CommandError, ProgressSpinner},
-    private_files,
-    vault::key_file,
 };
 
 /// Name of the database in an archive and in a data folder.
@@ -114,7 +113,7 @@ async fn backup(
     for (name, path) in files_beside(folder).map_err(|error| unreadable(folder, &error))? {
         archive.add_file(&name, &path)?;
     }
-    let key = key_file(environment);
+    let key = environment.secret_key_location().into_file();
     let has_key = key.as_ref().is_some_and(|key| key.is_file());
     if options.with_secret_key {
         let key = key.as_ref().filter(|_| has_key).ok_or_else(|| {

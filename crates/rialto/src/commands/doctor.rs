@@ -12,6 +12,7 @@ use rialto_model::{
     credential::SecretSource,
     webhook::Webhook,
 };
+use rialto_secrets::private_files::find_open;
 use serde::Serialize;
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
     config::Config,
     environment::Environment,
     output::{self, CommandError, ProgressSpinner},
-    private_files::find_open,
 };
 
 /// More tools than this drown a model.

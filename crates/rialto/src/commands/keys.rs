@@ -9,6 +9,7 @@ use aws_lc_rs::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rialto_a2a_wire::card::signature::Signer;
 use rialto_model::ids::fresh;
+use rialto_secrets::private_files;
 use serde_json::json;
 
 use crate::{
@@ -17,7 +18,6 @@ use crate::{
     data_folder,
     environment::Environment,
     output::{self, CommandError},
-    private_files,
 };
 
 /// Its name in the data folder.

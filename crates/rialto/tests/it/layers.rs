@@ -48,6 +48,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // The agents of `rialto demo` share no code with the codecs that they exercise; its client reads event streams.
     ("rialto-demo", &["rialto-a2a-wire", "rialto-edge"]),
+    // The key to the secrets in the store.
+    ("rialto-secrets", &["rialto-model", "rialto-engine", "rialto-store"]),
     // Metrics, health, logs and traces; secrets are masked in log lines.
     ("rialto-telemetry", &["rialto-model", "rialto-engine", "rialto-edge", "rialto-guard"]),
     (
@@ -70,6 +72,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-console",
             "rialto-demo",
             "rialto-telemetry",
+            "rialto-secrets",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),

@@ -8,12 +8,12 @@ use rialto_model::{
     credential::{ApiKeyLocation, Credential, CredentialScheme, OAuth, OAuthClientAuth, SecretSource},
     json::Extra,
 };
+use rialto_secrets::private_files;
 
 use crate::{
     api_client::ApiClient,
     cli::{AgentCredentialOptions, AuthSchemeName, ClientAuthName, CredentialFlags, KeyPlaceName},
     output::{self, CommandError},
-    private_files,
 };
 
 /// The credential that the flags describe; none when they describe none.

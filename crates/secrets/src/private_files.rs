@@ -22,13 +22,15 @@ const STICKY_BIT: u32 = 0o1000;
 
 /// A file or folder that others than its owner can read or change.
 #[derive(Debug)]
-pub(crate) struct OpenFile {
-    pub(crate) path: PathBuf,
-    pub(crate) mode: u32,
+pub struct OpenFile {
+    /// Path.
+    pub path: PathBuf,
+    /// File mode.
+    pub mode: u32,
 }
 
 /// All entries of the data folder that other users can read or change, the folder itself first.
-pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
+pub fn find_open(folder: &Path) -> Vec<OpenFile> {
     let mut found = Vec::new();
     let mut left = MAX_ENTRIES;
     // Unreadable entries are reported where they are opened.
@@ -37,7 +39,7 @@ pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
 }
 
 /// Makes the folder for its owner alone if it is not there, and else closes what is open in it, as far as it belongs to us.
-pub(crate) fn close_to_others(folder: &Path) {
+pub fn close_to_others(folder: &Path) {
     // A folder that cannot be created is reported where it is written to.
     let _ = make_folder(folder);
     for OpenFile { path, mode } in find_open(folder) {
@@ -54,7 +56,7 @@ pub(crate) fn close_to_others(folder: &Path) {
 }
 
 /// Makes a folder, with those above it, that only its owner can open.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -63,7 +65,7 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes a file that is not there yet and that only its owner can read.
-pub(crate) fn create_file(path: &Path) -> io::Result<fs::File> {
+pub fn create_file(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -72,7 +74,7 @@ pub(crate) fn create_file(path: &Path) -> io::Result<fs::File> {
 }
 
 /// True if other users can read or change a file.
-pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
+pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
     Ok(mode_of(&fs::metadata(path)?) & 0o077 != 0)
 }
 

@@ -20,21 +20,21 @@ use rialto_model::{
 };
 use rialto_store::vault::{Key, VaultError};
 
-use crate::{environment::Environment, private_files};
+use crate::private_files;
 
 /// Maximum number of passes over secrets that appear during a rotation.
 const MAX_RESEAL_ROUNDS: usize = 10;
 
 /// Secrets, and the key to them.
 #[derive(Clone)]
-pub(crate) struct Vault {
+pub struct Vault {
     store: Arc<dyn Store>,
-    home: KeyLocation,
+    home: SecretKeyLocation,
 }
 
 /// Location of the key.
 #[derive(Clone, Debug)]
-enum KeyLocation {
+pub enum SecretKeyLocation {
     /// In an environment variable.
     Variable(Secret),
     /// In a file.
@@ -43,7 +43,7 @@ enum KeyLocation {
 
 /// Error of reading or writing a secret.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SecretsError {
+pub enum SecretsError {
     /// There is none of this name.
     #[error("there is no secret {0}; set it with `rialto secrets set {0}`")]
     Missing(String),
@@ -69,37 +69,30 @@ pub(crate) enum SecretsError {
     Store(#[from] StoreError),
 }
 
-/// The file with the key to stored secrets; none when the environment has the key itself.
-pub(crate) fn key_file(environment: &Environment) -> Option<PathBuf> {
-    match KeyLocation::find(environment) {
-        KeyLocation::Variable(_) => None,
-        KeyLocation::File(path) => Some(path),
-    }
-}
-
 // === impl Vault ===
 
 impl Vault {
-    pub(crate) fn new(store: Arc<dyn Store>, environment: &Environment) -> Self {
-        Self { store, home: KeyLocation::find(environment) }
+    /// The secrets of a store, encrypted with the key at `home`.
+    pub fn new(store: Arc<dyn Store>, home: SecretKeyLocation) -> Self {
+        Self { store, home }
     }
 
     /// The secret of this name.
-    pub(crate) async fn read(&self, name: &str) -> Result<Secret, SecretsError> {
+    pub async fn read(&self, name: &str) -> Result<Secret, SecretsError> {
         let secrets = self.store.secrets().await?;
         let sealed = secrets.into_iter().find(|sealed| sealed.name == name);
         self.open(&sealed.ok_or_else(|| SecretsError::Missing(name.to_owned()))?)
     }
 
     /// All encrypted secrets. Sealed calls that wait for approval are excluded.
-    pub(crate) async fn list(&self) -> Result<Vec<SealedSecret>, SecretsError> {
+    pub async fn list(&self) -> Result<Vec<SealedSecret>, SecretsError> {
         let mut secrets = self.store.secrets().await?;
         secrets.retain(|secret| !secret.name.contains(':'));
         Ok(secrets)
     }
 
     /// Stores a secret. The first one creates the key.
-    pub(crate) async fn set(&self, name: &str, secret: &Secret) -> Result<(), SecretsError> {
+    pub async fn set(&self, name: &str, secret: &Secret) -> Result<(), SecretsError> {
         let key = match self.store.secrets().await?.first() {
             // A second key beside one that others need would only be found out when it is too late.
             Some(other) => self.key_for(other)?,
@@ -111,7 +104,7 @@ impl Vault {
     }
 
     /// Forgets a secret.
-    pub(crate) async fn remove(&self, name: &str) -> Result<(), SecretsError> {
+    pub async fn remove(&self, name: &str) -> Result<(), SecretsError> {
         match self.store.remove_secret(name).await? {
             Some(_) => Ok(()),
             None => Err(SecretsError::Missing(name.to_owned())),
@@ -120,9 +113,9 @@ impl Vault {
 
     /// Encrypts all secrets with another key: a new one in the key's file, or the given one if the key is in the environment. Returns
     /// the number of secrets.
-    pub(crate) async fn rotate(&self, given: Option<&Secret>) -> Result<usize, SecretsError> {
+    pub async fn rotate(&self, given: Option<&Secret>) -> Result<usize, SecretsError> {
         let key = match (&self.home, given) {
-            (KeyLocation::File(path), None) => {
+            (SecretKeyLocation::File(path), None) => {
                 // A change that was cut short is finished: some secrets may have that key already.
                 if read_key(&pending_key_path(path))?.is_none() {
                     let key = Key::fresh().map_err(|error| self.home.key_error(error))?;
@@ -131,21 +124,21 @@ impl Vault {
                 read_key(&pending_key_path(path))?
                     .ok_or_else(|| self.home.invalid_key("its successor went away"))?
             }
-            (KeyLocation::Variable(_), Some(given)) => {
+            (SecretKeyLocation::Variable(_), Some(given)) => {
                 Key::parse(given).map_err(|error| self.home.key_error(error))?
             }
-            (KeyLocation::File(_), Some(_)) => {
+            (SecretKeyLocation::File(_), Some(_)) => {
                 let why = "the key is in a file, where a new one is created; omit --to-env";
                 return Err(SecretsError::Usage(why.to_owned()));
             }
-            (KeyLocation::Variable(_), None) => {
+            (SecretKeyLocation::Variable(_), None) => {
                 let why = "the key is in RIALTO_SECRET_KEY: put a new one (64 hexadecimal digits) into another \
                            variable and name it with --to-env";
                 return Err(SecretsError::Usage(why.to_owned()));
             }
         };
         let count = self.seal_all(&key).await?;
-        if let KeyLocation::File(path) = &self.home {
+        if let SecretKeyLocation::File(path) = &self.home {
             fs::rename(pending_key_path(path), path)
                 .map_err(|error| self.home.invalid_key(error.to_string()))?;
         }
@@ -181,7 +174,7 @@ impl Vault {
         let current = self.home.read();
         if let Ok(Some(key)) = &current
             && key.id() != sealed.key
-            && let KeyLocation::File(path) = &self.home
+            && let SecretKeyLocation::File(path) = &self.home
             && let Ok(Some(next)) = read_key(&pending_key_path(path))
             && next.id() == sealed.key
         {
@@ -211,15 +204,24 @@ impl SealedCallStore for Vault {
     }
 }
 
-// === impl KeyLocation ===
+// === impl SecretKeyLocation ===
 
-impl KeyLocation {
-    /// Location of the key, from the environment.
-    fn find(environment: &Environment) -> Self {
-        match (environment.get("RIALTO_SECRET_KEY"), environment.get("RIALTO_SECRET_KEY_FILE")) {
+impl SecretKeyLocation {
+    /// Location of the key: the environment, which `variable` reads by the names of its variables, or a file of the user's configuration
+    /// folder.
+    pub fn find<'a>(variable: impl Fn(&str) -> Option<&'a str>, config_dir: &Path) -> Self {
+        match (variable("RIALTO_SECRET_KEY"), variable("RIALTO_SECRET_KEY_FILE")) {
             (Some(key), _) => Self::Variable(Secret::from(key)),
             (None, Some(path)) => Self::File(PathBuf::from(path)),
-            (None, None) => Self::File(environment.config_dir().join("secret.key")),
+            (None, None) => Self::File(config_dir.join("secret.key")),
+        }
+    }
+
+    /// The file with the key; none if the environment has the key itself.
+    pub fn into_file(self) -> Option<PathBuf> {
+        match self {
+            Self::Variable(_) => None,
+            Self::File(path) => Some(path),
         }
     }
 
@@ -250,7 +252,7 @@ impl KeyLocation {
     }
 }
 
-impl std::fmt::Display for KeyLocation {
+impl std::fmt::Display for SecretKeyLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Variable(_) => f.write_str("RIALTO_SECRET_KEY"),
