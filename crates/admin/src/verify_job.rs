@@ -44,7 +44,7 @@ pub(crate) struct VerifyJobs(Mutex<Option<Arc<VerifyJob>>>);
 
 impl VerifyJob {
     /// Verification of a log that ends with this record.
-    pub(crate) fn new(started_at: Timestamp, end: u64) -> Self {
+    pub fn new(started_at: Timestamp, end: u64) -> Self {
         let (reached, verdict) = (Arc::default(), OnceLock::new());
         Self { started_at, end, reached, verdict, is_over: Notify::new() }
     }
