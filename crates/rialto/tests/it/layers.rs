@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-a2a-codec",
             "rialto-a2a-server",
             "rialto-acp-client",
+            "rialto-admin",
+            "rialto-api",
             "rialto-api-types",
             "rialto-console",
             "rialto-demo",
@@ -62,6 +64,34 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     // Coding agents on this machine.
     ("rialto-acp-client", &["rialto-engine", "rialto-model", "rialto-policy", "rialto-process"]),
+    // Every administrative operation, for pages, API and commands.
+    (
+        "rialto-admin",
+        &[
+            "rialto-api-types",
+            "rialto-engine",
+            "rialto-guardrails",
+            "rialto-http-server",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-webhooks",
+            "rialto-workflow",
+        ],
+    ),
+    (
+        "rialto-api",
+        &[
+            "rialto-admin",
+            "rialto-api-types",
+            "rialto-engine",
+            "rialto-guardrails",
+            "rialto-http-server",
+            "rialto-model",
+            "rialto-policy",
+            "rialto-webhooks",
+            "rialto-workflow",
+        ],
+    ),
     // Requests and responses of /api/v1: one definition for the server, the command line and the OpenAPI document.
     ("rialto-api-types", &["rialto-model"]),
     // The load harness measures the codecs, the guardrails and the choice of agents directly, and starts PostgreSQL as tests do.
@@ -73,13 +103,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "rialto-console",
         &[
+            "rialto-admin",
             "rialto-api-types",
             "rialto-engine",
             "rialto-guardrails",
             "rialto-http-server",
             "rialto-model",
             "rialto-policy",
-            "rialto-webhooks",
             "rialto-workflow",
         ],
     ),
@@ -169,6 +199,7 @@ const OWNERS: &[(&str, &[&str])] = &[
         &[
             "rialto",
             "rialto-a2a-server",
+            "rialto-api",
             "rialto-console",
             "rialto-demo",
             "rialto-functions",
