@@ -33,19 +33,22 @@ pub struct SkillTool {
     caller: Caller,
 }
 
+/// Dependencies of a skill tool.
+pub struct SkillToolDeps {
+    /// Sends its requests.
+    pub fetch: Arc<dyn Fetch>,
+    /// Calls that it does not permit are rejected.
+    pub policy: Policy,
+    /// Store of its calls.
+    pub store: Arc<dyn Store>,
+}
+
 // === impl SkillTool ===
 
 impl SkillTool {
-    /// Creates a tool for `skill` of the agent in this row with this card. Its calls are kept in `store`; those that `policy` does not
-    /// permit are rejected.
-    pub fn new(
-        agent: Agent,
-        card: Card,
-        skill: Skill,
-        fetch: Arc<dyn Fetch>,
-        policy: Policy,
-        store: Arc<dyn Store>,
-    ) -> Self {
+    /// Creates a tool for `skill` of the agent in this row with this card.
+    pub fn new(agent: Agent, card: Card, skill: Skill, deps: SkillToolDeps) -> Self {
+        let SkillToolDeps { fetch, policy, store } = deps;
         let clock = Arc::new(SystemClock);
         let config = Config::default();
         // Only inline secrets are available: there is no environment.

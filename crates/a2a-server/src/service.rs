@@ -325,7 +325,6 @@ impl Service {
         request.timeout = Some(self.config.task_timeout);
         request.trace = trace;
         request.synced = Some(synced);
-        let is_once = self.is_once(visit);
         let references = self.references(visit, &request.target.agent, &message).await?;
         let (metadata, accepts) = (send.metadata, send.configuration.accepted_output_modes);
         let spoken = Arc::new(OriginalMessage { message, metadata, extensions, accepts, references });
@@ -333,12 +332,12 @@ impl Service {
         request.conversation = Some(Box::new(ConversationMessage {
             context,
             is_named,
-            is_once,
+            is_once: self.is_once(visit),
             wants_initial_task,
             spoken,
             content_hash: None,
         }));
-        let said = self.engine.calls().start(request).await?;
+        let said = Box::pin(self.engine.calls().start(request)).await?;
         let begun = match (&said, push) {
             (CallStart::Started(call), Some(config)) => {
                 call.initial_task().map(|task| (task.head.clone(), config))

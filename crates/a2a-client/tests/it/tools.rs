@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
-use rialto_a2a_client::tool::SkillTool;
+use rialto_a2a_client::tool::{SkillTool, SkillToolDeps};
 use rialto_engine::RecordingHook;
 use rialto_http_client::fetch::{Fetch, FetchError, FetchRequest, FetchResponse};
 use rialto_model::{
@@ -34,7 +34,16 @@ fn tool(trust: AgentTrust, status: StatusCode, body: &'static str) -> (SkillTool
     let agent = Agent { trust, ..row("https://weather.example", Vec::new(), false) };
     let (card, skill) = ((*agent.card).clone(), (*agent.card.skills[0]).clone());
     (
-        SkillTool::new(agent, card, skill, fetch, Policy::starter().unwrap(), Arc::new(NullStore::default())),
+        SkillTool::new(
+            agent,
+            card,
+            skill,
+            SkillToolDeps {
+                fetch,
+                policy: Policy::starter().unwrap(),
+                store: Arc::new(NullStore::default()),
+            },
+        ),
         sent,
     )
 }

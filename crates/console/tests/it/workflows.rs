@@ -95,7 +95,8 @@ async fn the_graph_shows_the_state_of_each_node_and_a_run_resumes_when_approved(
     let fixture = fixture(ScriptedPeer::telling(finished_with(vec![Part::text("seen <i>")]))).await;
     add(&fixture, DEPLOY, FlowStatus::Active).await;
     let at = run(&fixture, ANN, "deploy", "arg.what=shop").await;
-    let page = fixture.wait_for(&at, "held").await;
+    // The question is shown once its task takes an answer, a moment after the node is held.
+    let page = fixture.wait_for(&at, "Deploy shop?").await;
     assert!(node(&page, "look").contains("completed") && node(&page, "may").contains("held"), "{page:?}");
     assert!(!node(&page, "deploy").contains("completed"));
     for shown in ["id=\"node-look\"", "seen &lt;i&gt;", "Task of this step", "Deploy shop?", "data-live"] {

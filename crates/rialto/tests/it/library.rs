@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use rialto_a2a_client::tool::SkillTool;
+use rialto_a2a_client::tool::{SkillTool, SkillToolDeps};
 use rialto_engine::RecordingHook;
 use rialto_http_client::fetch::{FetchError, FetchRequest, FetchResponse};
 use rialto_model::json::Json;
@@ -21,14 +21,9 @@ async fn a_tool_can_be_built_and_called_in_anybody_s_test() {
     let card = agents::card("code-reviewer", vec![skill.clone()]);
     let fetcher =
         Arc::new(|_: FetchRequest| Ok::<_, FetchError>(FetchResponse::fixed(StatusCode::OK, REVIEWED)));
-    let tool = SkillTool::new(
-        agent,
-        card,
-        skill,
-        fetcher,
-        Policy::starter().unwrap(),
-        Arc::new(NullStore::default()),
-    );
+    let store = Arc::new(NullStore::default());
+    let deps = SkillToolDeps { fetch: fetcher, policy: Policy::starter().unwrap(), store };
+    let tool = SkillTool::new(agent, card, skill, deps);
     let heard = RecordingHook::default();
     tool.audit().subscribe(Arc::new(heard.clone()));
 

@@ -54,7 +54,7 @@ pub fn check_folder(
         restored::compare(folder, None).iter().for_each(|what| report.add("files", what));
         match wal::inspect(&path) {
             Ok(state) => {
-                startup_check::describe(&path, state).iter().for_each(|what| report.add("files", what))
+                startup_check::describe(&path, state).iter().for_each(|what| report.add("files", what));
             }
             Err(error) => report.add("files", format!("{}-wal cannot be read: {error}", path.display())),
         }

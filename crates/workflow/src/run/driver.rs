@@ -136,7 +136,7 @@ impl RunDriver {
             Ok(DriverExit::Taken) => self.watch_other_driver().await,
             // A process that takes the run over finds the results of its steps in their tasks.
             Err(StoreError::Unavailable(_)) if self.context.engine.running().is_stopping() => {
-                self.events.closed().await
+                self.events.closed().await;
             }
             Err(error) => {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");

@@ -171,7 +171,7 @@ impl RunDriver {
         let Some(action) = self.action_of(key).cloned() else { return };
         match StepAction::for_step(&action, &self.execution, key) {
             Ok(Some(step_action)) if self.lacks_secrets(key, &step_action) => {
-                self.fail_step(key, step, secrets_lost())
+                self.fail_step(key, step, secrets_lost());
             }
             Ok(Some(step_action)) => {
                 let task = TaskId::fresh();

@@ -23,7 +23,7 @@ impl RunDriver {
             let is_asked = step.question.as_ref().is_some_and(|question| approval_id(question).is_some());
             match place.filter(|_| step.task.is_none() && !is_asked) {
                 Some(node) => {
-                    asked.push(self.request_approval(StepKey { node, item: step.item }, step).await)
+                    asked.push(self.request_approval(StepKey { node, item: step.item }, step).await);
                 }
                 None => asked.push(step),
             }
