@@ -148,7 +148,9 @@ class Session:
                 for key, verdict in self._run_case(case).items():
                     verdicts[self.framework.key, self.transport, key] = verdict
                     note = f" ({verdict.note})" if verdict.note else ""
-                    print(f"frameworks: {self.framework.key} {self.transport} {key}: {verdict.grade}{note}", flush=True)
+                    # One write: `print` writes the end of the line by itself, and another thread's line may come in between.
+                    sys.stdout.write(f"frameworks: {self.framework.key} {self.transport} {key}: {verdict.grade}{note}\n")
+                    sys.stdout.flush()
         finally:
             self.stop()
         return verdicts
