@@ -50,7 +50,9 @@ const ADD_EVENTS: &str = "
 ///
 /// A statement is planned once per connection, often while a table is small, and a plan that reads or hashes the whole table stays until the
 /// statistics change: on a new database every batch read all tasks for up to a minute, at two to three times PostgreSQL's CPU per call.
-const BEGIN: &str = "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+/// The settings make unavoidable scans of small tables look expensive, so compilation of plans (`jit`) is off too.
+const BEGIN: &str = "BEGIN; SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+                     SET LOCAL enable_mergejoin = off";
 
 /// Results of the statements of a batch, before its commit.
 pub(super) struct PendingBatch {
