@@ -9,7 +9,7 @@
 //! opens the store next flushes the buffers of dead ones ([`recovery`]). Readers in this process flush the buffer first; those
 //! in other processes wait for that ([`other_writers`]).
 //!
-//! It saves a third to a half of the CPU of a call; docs/BENCHMARKS.md has the figures.
+//! Its saving is not measured on the present code; `rialto-bench bridge` with and without the switch tells.
 //! `[store] write_buffer = false` turns it off, and so does [`Durability::Full`]. The header of each file counts what was written, so a
 //! test can tell that it was used.
 //!
